@@ -1,0 +1,46 @@
+"""The errors that a user of the system can meet; each says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class HyperBOError(Exception):
+    """Base of every error raised on purpose by this project."""
+
+
+class InvalidInputError(HyperBOError, ValueError):
+    """Data or a setting that cannot be used as given.
+
+    Args:
+      what: what was wrong, with the offending value.
+      where: the place: file and line, record, field.
+      fix: what the reader can do about it.
+
+    >>> print(InvalidInputError("learning rate is 'high'", where="trials.jsonl:3", fix="write a number"))
+    trials.jsonl:3: learning rate is 'high'; write a number
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = what, where, fix
+        super().__init__((f"{where}: " if where else "") + what + (f"; {fix}" if fix else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments need help to cross process boundaries (Beam and Prefect workers).
+        return (_rebuild_invalid_input, (type(self), self.what, self.where, self.fix))
+
+
+def _rebuild_invalid_input(
+    cls: type[InvalidInputError], what: str, where: str, fix: str
+) -> InvalidInputError:
+    return cls(what, where=where, fix=fix)
+
+
+class NumericalError(HyperBOError, ArithmeticError):
+    """A computation that has no usable result, such as the factor of a matrix not positive definite."""
+
+
+class NotAvailableError(HyperBOError, LookupError):
+    """A dataset, version, prior or optional dependency that is not here; the message says how to get it."""
+
+
+class VersionConflictError(HyperBOError):
+    """A published version that would change, or a file written by an incompatible version."""

@@ -1,0 +1,146 @@
+"""Metadata of an evaluation: what was asked for, on which data, by which code, and what it cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import pandas as pd
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.files import write_atomically
+
+
+class EvaluationMetadata(TypedDict):
+    """Plain JSON values that name an evaluation; every key is required.
+
+    What was asked for (`methods`, `tasks`, `seeds`, `iterations`) is written here, so that an arm without a
+    single record is still known to be missing.
+
+    Attributes:
+      dataset: dataset and version, `name/config:version`.
+      manifest_hash: identity of the version, a hash over its records.
+      preparation: named reading of the version.
+      protocol: how tasks were held out and candidates offered.
+      code_version: version of the code that ran.
+      methods: configuration by method; the first is the one that the report is about.
+      tasks: test tasks.
+      seeds: seeds of the methods.
+      iterations: iterations of each run.
+      platform: Python, JAX, device, processor: what the run says of itself.
+      seconds: wall-clock seconds by step, or by step and method.
+      started: time of the start, ISO 8601.
+      finished: time of the end, ISO 8601.
+      run_ids: runs that the records came from.
+      command: what to type to run it again.
+    """
+
+    dataset: str
+    manifest_hash: str
+    preparation: str
+    protocol: str
+    code_version: str
+    methods: dict[str, dict[str, Any]]
+    tasks: list[str]
+    seeds: list[int]
+    iterations: int
+    platform: dict[str, str]
+    seconds: dict[str, float | dict[str, float]]
+    started: str
+    finished: str
+    run_ids: list[str]
+    command: str
+
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(
+        ("dataset", "manifest_hash", "preparation", "protocol", "code_version", "started", "finished"), str
+    ),
+    **dict.fromkeys(("methods", "platform", "seconds"), Mapping),
+    **dict.fromkeys(("tasks", "seeds", "run_ids"), list),
+    "iterations": int,
+    "command": str,
+}
+
+
+_KINDS = {str: "text", Mapping: "an object", list: "a list", int: "a whole number"}
+
+
+def validate_metadata(
+    metadata: Mapping[str, Any], *, where: str = "evaluation metadata"
+) -> EvaluationMetadata:
+    """Check that a mapping is metadata of an evaluation, and return it as such.
+
+    Raises:
+      InvalidInputError: a key is missing, of another type or empty, or a label repeats.
+    """
+    missing = [key for key in _TYPES if key not in metadata]
+    if missing:
+        raise InvalidInputError(f"keys missing: {', '.join(missing)}", where=where)
+    for key, kind in _TYPES.items():
+        if not isinstance(metadata[key], kind):
+            raise InvalidInputError(f"{key} is {metadata[key]!r}", where=where, fix=f"give {_KINDS[kind]}")
+    for key in ("methods", "tasks", "seeds"):
+        if not metadata[key]:
+            raise InvalidInputError(f"{key} is empty", where=where, fix="name at least one")
+        if len(set(metadata[key])) != len(metadata[key]):
+            raise InvalidInputError(f"{key} repeat: {metadata[key]}", where=where)
+    if metadata["iterations"] < 1:
+        raise InvalidInputError(f"iterations is {metadata['iterations']}", where=where, fix="at least 1")
+    return cast(EvaluationMetadata, metadata)
+
+
+def check_records_belong(records: pd.DataFrame, metadata: EvaluationMetadata) -> None:
+    """Check that metadata names every method, task, seed and iteration of the run records.
+
+    Raises:
+      InvalidInputError: names what the metadata does not know of.
+    """
+    for column, known in (
+        ("method", metadata["methods"]),
+        ("task", metadata["tasks"]),
+        ("seed", metadata["seeds"]),
+    ):
+        unknown = sorted(set(records[column].unique().tolist()) - set(known))
+        if unknown:
+            raise InvalidInputError(
+                f"{column} not named in the metadata: {', '.join(map(str, unknown))}",
+                where="run records",
+                fix="report records together with the metadata of the evaluation that made them",
+            )
+    last = int(records["iteration"].max())
+    if last > metadata["iterations"]:
+        raise InvalidInputError(
+            f"iteration {last} is beyond the {metadata['iterations']} of the metadata", where="run records"
+        )
+
+
+def write_metadata(metadata: Mapping[str, Any], path: Path) -> None:
+    """Check metadata and write it as JSON, whole or not at all.
+
+    Raises:
+      InvalidInputError: as `validate_metadata`, or a value that JSON cannot hold.
+    """
+    validate_metadata(metadata)
+    try:
+        text = json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"metadata is not plain JSON: {error}", where=str(path)) from error
+    write_atomically(path, text.encode() + b"\n")
+
+
+def read_metadata(path: Path) -> EvaluationMetadata:
+    """Read what `write_metadata` wrote.
+
+    Raises:
+      InvalidInputError: the file cannot be read as JSON, or as `validate_metadata`.
+    """
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"metadata cannot be read: {error}", where=str(path)) from error
+    if not isinstance(metadata, dict):
+        raise InvalidInputError("metadata is not a JSON object", where=str(path))
+    return validate_metadata(metadata, where=str(path))

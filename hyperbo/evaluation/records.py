@@ -1,0 +1,125 @@
+"""Run records: one row per (method, task, seed, iteration), all that figures and tables are made from."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.files import write_atomically
+
+TEXT_COLUMNS = ("method", "task", "task_dataset", "trial_id")
+INTEGER_COLUMNS = ("seed", "iteration")
+FLOAT_COLUMNS = ("y", "objective", "y_max")
+COLUMNS = (
+    "method",
+    "task",
+    "task_dataset",
+    "seed",
+    "iteration",  # 1, 2, ...
+    "trial_id",  # of the candidate that was observed
+    "y",  # its warped objective, to be maximised
+    "objective",  # its raw objective, in its own unit: an error rate, for PD1
+    "y_max",  # the largest y among the task's candidates
+)
+RUN = ["method", "task", "seed"]
+_ROWS_NAMED = 3
+
+
+def validate_records(records: pd.DataFrame, *, where: str = "run records") -> None:
+    """Check that a frame holds run records; columns beside the named ones are let pass.
+
+    Args:
+      records: the frame.
+      where: what to call it in a message.
+
+    Raises:
+      InvalidInputError: a column is missing or of another type; a number is not finite; a row of a run
+        is there twice or not at all; a task has two `y_max` or two datasets, or a `y` above its `y_max`.
+        The message names the rows.
+    """
+    _validate_columns(records, where)
+    records = records.reset_index(drop=True)
+    for column in FLOAT_COLUMNS:
+        _refuse(records, ~np.isfinite(records[column].to_numpy()), f"{column} is not finite", where)
+    _refuse(records, records["iteration"].to_numpy() < 1, "iteration is below 1", where)
+    duplicated = records.duplicated([*RUN, "iteration"], keep=False).to_numpy()
+    _refuse(records, duplicated, "the same method, task, seed and iteration more than once", where)
+    # Iterations are distinct and at least 1 by now, so a run without a gap is as long as its last iteration.
+    iterations = records.groupby(RUN)["iteration"]
+    gap = (iterations.transform("max") != iterations.transform("size")).to_numpy()
+    _refuse(records, gap, "the run lacks an iteration between 1 and its last", where)
+    for column in ("task_dataset", "y_max"):
+        several = (records.groupby("task")[column].transform("nunique") > 1).to_numpy()
+        _refuse(records, several, f"the task has more than one {column}", where)
+    above = records["y"].to_numpy() > records["y_max"].to_numpy()
+    _refuse(records, above, "y is above y_max, so regret would be negative", where)
+
+
+def _validate_columns(records: pd.DataFrame, where: str) -> None:
+    missing = [column for column in COLUMNS if column not in records.columns]
+    if missing:
+        raise InvalidInputError(
+            f"columns missing: {', '.join(missing)}", where=where, fix=f"give {', '.join(COLUMNS)}"
+        )
+    checks = (
+        (TEXT_COLUMNS, "text", pd.api.types.is_string_dtype),
+        (INTEGER_COLUMNS, "integers", pd.api.types.is_integer_dtype),
+        (FLOAT_COLUMNS, "floating-point numbers", pd.api.types.is_float_dtype),
+    )
+    for columns, kind, holds in checks:
+        for column in columns:
+            if not holds(records[column]):
+                raise InvalidInputError(
+                    f"column {column} has type {records[column].dtype}", where=where, fix=f"give {kind}"
+                )
+    if records.empty:
+        raise InvalidInputError("no row", where=where, fix="run the evaluation first")
+    absent = records[[*TEXT_COLUMNS, *INTEGER_COLUMNS]].isna().any(axis=1).to_numpy()
+    _refuse(records.reset_index(drop=True), absent, "a name, seed or iteration is missing", where)
+
+
+def _refuse(records: pd.DataFrame, bad: np.ndarray, what: str, where: str) -> None:
+    if not bad.any():
+        return
+    rows = np.flatnonzero(bad)
+    named = [
+        f"row {row} (method {record['method']}, task {record['task']}, seed {record['seed']}, "
+        f"iteration {record['iteration']})"
+        for row, record in records.iloc[rows[:_ROWS_NAMED]].iterrows()
+    ]
+    more = f" and {len(rows) - _ROWS_NAMED} more" if len(rows) > _ROWS_NAMED else ""
+    raise InvalidInputError(what, where=f"{where}, {', '.join(named)}{more}")
+
+
+def write_records(records: pd.DataFrame, path: Path) -> None:
+    """Check run records and write them as Parquet, whole or not at all.
+
+    Raises:
+      InvalidInputError: as `validate_records`.
+    """
+    validate_records(records)
+    others = [column for column in records.columns if column not in COLUMNS]
+    buffer = io.BytesIO()
+    records[[*COLUMNS, *others]].to_parquet(buffer, engine="pyarrow", index=False)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_records(path: Path) -> pd.DataFrame:
+    """Read run records from Parquet and check them.
+
+    Raises:
+      InvalidInputError: the file cannot be read as Parquet, or as `validate_records`.
+    """
+    try:
+        records = pd.read_parquet(path, engine="pyarrow")
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInputError(
+            f"run records cannot be read: {error}", where=str(path), fix="run the evaluation again"
+        ) from error
+    validate_records(records, where=str(path))
+    return records

@@ -1,0 +1,201 @@
+"""Safe numerics, gathered: what the Gaussian-process code computes with and why each form is stable.
+
+- `softplus` keeps parameters positive without the overflow of an exponential.
+- `matern52_of_squared_distance` has the derivative in closed form, which is finite at distance zero, where
+  differentiating through the square root gives NaN.
+- `squared_distances` clips the cancellation of |a|^2 + |b|^2 - 2ab at zero.
+- `factorise` adds the smallest jitter that makes the Cholesky factorisation succeed and reports it.
+- `gaussian_nll` has its gradient in closed form: one triangular inverse instead of the derivative of a
+  Cholesky factor, and exactly nothing from padded rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Float
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FIRST_JITTER = 1e-10
+LARGEST_JITTER = 1e-4
+
+
+def double_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function with 64-bit JAX, and leave the caller's precision as it was.
+
+    Covariances are factorised in float64; a caller who trains a float32 network in the same process must
+    not find JAX's global default changed.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def softplus(raw: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """ln(1 + exp(raw)): the map from an unconstrained parameter to a positive one."""
+    return jnp.logaddexp(raw, 0.0)
+
+
+def inverse_softplus(positive: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The unconstrained parameter whose `softplus` is given: p + ln(1 - exp(-p))."""
+    return positive + jnp.log(-jnp.expm1(-positive))
+
+
+def squared_distances(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
+    """|a_i - b_j|^2 by one matrix product; never negative."""
+    norms = jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :]
+    return jnp.maximum(norms - 2.0 * a @ b.T, 0.0)
+
+
+@jax.custom_jvp
+def matern52_of_squared_distance(squared: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """(1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r) of r^2, differentiable at zero."""
+    scaled = jnp.sqrt(5.0 * squared)
+    return (1.0 + scaled + scaled * scaled / 3.0) * jnp.exp(-scaled)
+
+
+@matern52_of_squared_distance.defjvp
+def _matern52_jvp(
+    primals: tuple[Float[Array, "*n"]], tangents: tuple[Float[Array, "*n"]]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    (squared,), (tangent,) = primals, tangents
+    scaled = jnp.sqrt(5.0 * squared)
+    decay = jnp.exp(-scaled)
+    value = (1.0 + scaled + scaled * scaled / 3.0) * decay
+    return value, (-5.0 / 6.0) * (1.0 + scaled) * decay * tangent
+
+
+@custom_vmap
+def _factorise_once(matrix: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:
+    factor = lax.linalg.cholesky(matrix, symmetrize_input=False)
+    identity = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    return factor, solve_triangular(factor, identity, lower=True)
+
+
+@_factorise_once.def_vmap
+def _factorise_batch(
+    axis_size: int, in_batched: list[bool], matrices: Float[Array, "b n n"]
+) -> tuple[tuple[Float[Array, "b n n"], Float[Array, "b n n"]], tuple[bool, bool]]:
+    # On CPU a batched LAPACK call waits, inside XLA's thread pool, for threads of the same pool; two such
+    # calls at a time hang a machine of two cores (docs/decisions/cpu-factorisation.md): one matrix at a time.
+    if jax.default_backend() == "cpu":
+        return lax.map(_factorise_once, matrices), (True, True)
+    factors = lax.linalg.cholesky(matrices, symmetrize_input=False)
+    identities = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
+    return (factors, lax.linalg.triangular_solve(factors, identities, left_side=True, lower=True)), (
+        True,
+        True,
+    )
+
+
+class Factorisation(NamedTuple):
+    """A covariance taken apart: Sigma = L L^T.
+
+    Attributes:
+      factor: L, lower triangular.
+      inverse_factor: L^-1; products with it replace triangular solves.
+      jitter: what was added to the diagonal, relative to its mean.
+    """
+
+    factor: Float[Array, "n n"]
+    inverse_factor: Float[Array, "n n"]
+    jitter: Float[Array, ""]
+
+
+def factorise(matrix: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factorisation:
+    """Cholesky factor of a covariance and its inverse, with the smallest jitter that makes them exist.
+
+    The jitter is 0, then 1e-10, 1e-9, ... up to 1e-4, relative to the mean of the diagonal. A matrix that
+    fails even then gives NaN, which callers outside compiled code turn into a NumericalError.
+
+    Args:
+      matrix: symmetric matrix.
+      mask: which rows and columns count; the others become those of the identity, in both factors.
+    """
+    inside = mask[:, None] & mask[None, :]
+    matrix = jnp.where(inside, matrix, jnp.eye(len(mask), dtype=matrix.dtype))
+    # Padding takes no part in the jitter: neither in its scale nor in what it is added to.
+    ones = mask.astype(matrix.dtype)
+    scaled_ones = jnp.diag(ones * (ones @ jnp.diagonal(matrix)) / jnp.maximum(jnp.sum(ones), 1.0))
+
+    def failed(tried: Factorisation) -> Array:
+        return ~jnp.all(jnp.isfinite(tried.factor)) & (tried.jitter < 0.5 * LARGEST_JITTER)
+
+    def try_more(tried: Factorisation) -> Factorisation:
+        jitter = jnp.maximum(10.0 * tried.jitter, FIRST_JITTER)
+        factor, inverse_factor = _factorise_once(matrix + jitter * scaled_ones)
+        return Factorisation(factor, inverse_factor, jitter)
+
+    factor, inverse_factor = _factorise_once(matrix)
+    start = Factorisation(factor, inverse_factor, jnp.zeros((), matrix.dtype))
+    return lax.while_loop(failed, try_more, start)
+
+
+@jax.custom_vjp
+def gaussian_nll(
+    residuals: Float[Array, "n r"], covariance: Float[Array, "n n"], mask: Bool[Array, " n"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    r"""Negative log density of zero-mean Gaussian residuals, Eq. (singleml), over the rows of the mask.
+
+    .. math:: \tfrac12 \left(\mathrm{tr}(R^\top \Sigma^{-1} R) + \ln|\Sigma| + M \ln 2\pi\right)
+
+    With one column this is the NLL of one task. With the columns (y_i - mu) / sqrt(N) of N tasks it is
+    their mean NLL, which is also EKL up to terms that do not depend on the model.
+
+    Args:
+      residuals: R, observations less the mean, one column per weighted observation vector.
+      covariance: Sigma, including noise. Rows and columns outside the mask are ignored.
+      mask: which rows are observations; M is their number.
+
+    Returns:
+      The value, and the relative jitter that the factorisation needed (no gradient flows through it).
+    """
+    value, jitter, _, _ = _gaussian_nll_parts(residuals, covariance, mask)
+    return value, jitter
+
+
+def _gaussian_nll_parts(
+    residuals: Float[Array, "n r"], covariance: Float[Array, "n n"], mask: Bool[Array, " n"]
+) -> tuple[Array, Array, Array, Array]:
+    # Padding becomes the identity and zero residuals: it adds exactly 0 to every term.
+    factor, inverse_factor, jitter = factorise(covariance, mask)
+    whitened = inverse_factor @ jnp.where(mask[:, None], residuals, 0.0)
+    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+    constant = jnp.sum(mask, dtype=covariance.dtype) * math.log(2.0 * math.pi)
+    value = 0.5 * (jnp.sum(whitened * whitened) + log_determinant + constant)
+    return value, jitter, inverse_factor, whitened
+
+
+def _gaussian_nll_forward(
+    residuals: Float[Array, "n r"], covariance: Float[Array, "n n"], mask: Bool[Array, " n"]
+) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+    value, jitter, inverse_factor, whitened = _gaussian_nll_parts(residuals, covariance, mask)
+    return (value, jitter), (inverse_factor, whitened, mask)
+
+
+def _gaussian_nll_backward(
+    saved: tuple[Array, Array, Array], cotangents: tuple[Array, Array]
+) -> tuple[Array, Array, None]:
+    inverse_factor, whitened, mask = saved
+    cotangent, _ = cotangents
+    solved = inverse_factor.T @ whitened  # Sigma^-1 R; zero on padded rows
+    gradient = 0.5 * (inverse_factor.T @ inverse_factor - solved @ solved.T)
+    inside = mask[:, None] & mask[None, :]
+    return cotangent * solved, cotangent * jnp.where(inside, gradient, 0.0), None
+
+
+gaussian_nll.defvjp(_gaussian_nll_forward, _gaussian_nll_backward)

@@ -1,0 +1,173 @@
+"""The arrays the method works on: tasks, matched blocks, and the tuning data that holds them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.search_space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Task:
+    """Observations of one function to be maximised.
+
+    Attributes:
+      name: name of the task.
+      dataset: its task dataset; tasks that share it are held out together.
+      x: inputs in the unit cube.
+      y: warped objective, finite, to be maximised.
+      objective: the raw objective that `y` was warped from, in its own unit (an error rate, for PD1).
+      trial_ids: the trials behind the rows.
+    """
+
+    name: str
+    dataset: str
+    x: Float64[np.ndarray, "n d"]
+    y: Float64[np.ndarray, " n"]
+    objective: Float64[np.ndarray, " n"]
+    trial_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        where = f"task {self.name!r}"
+        if len(self.y) == 0:
+            raise InvalidInputError(
+                "no trial with a finite objective is left", where=where, fix="leave the task out"
+            )
+        if not (len(self.x) == len(self.y) == len(self.objective) == len(self.trial_ids)):
+            raise InvalidInputError("x, y, objective and trial_ids differ in length", where=where)
+        if not (np.isfinite(self.x).all() and np.isfinite(self.y).all()):
+            raise InvalidInputError("x or y is not finite", where=where, fix="drop or impute diverged trials")
+
+
+@dataclass(frozen=True)
+class MatchedBlock:
+    """The same inputs observed on several tasks, section "Observing training functions on the same inputs".
+
+    Attributes:
+      tasks: names of the N tasks, the columns of `y`.
+      x: the M shared inputs in the unit cube.
+      y: warped objective; NaN where the task's trial diverged.
+    """
+
+    tasks: tuple[str, ...]
+    x: Float64[np.ndarray, "m d"]
+    y: Float64[np.ndarray, "m n"]
+
+    def __post_init__(self) -> None:
+        if self.y.shape != (len(self.x), len(self.tasks)):
+            raise InvalidInputError(
+                f"y has the shape {self.y.shape}, not {(len(self.x), len(self.tasks))}: inputs, tasks",
+                where="matched block",
+            )
+
+    def complete(self, tasks: Sequence[str]) -> MatchedBlock:
+        """Keep the tasks named, and of the inputs those that diverged on none of them."""
+        columns = [i for i, name in enumerate(self.tasks) if name in set(tasks)]
+        y = self.y[:, columns]
+        kept = np.isfinite(y).all(axis=1)
+        return MatchedBlock(tuple(self.tasks[i] for i in columns), self.x[kept], y[kept])
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What tuning data was made from: written into every artefact that is made from it.
+
+    Attributes:
+      dataset: dataset and version, `name/config:version`.
+      manifest_hash: identity of the version, a hash over its records.
+      preparation: named reading of the version.
+    """
+
+    dataset: str
+    manifest_hash: str
+    preparation: str
+
+
+@dataclass(frozen=True)
+class TuningData:
+    """Tasks over one search space, with the matched blocks found among their trials."""
+
+    search_space: SearchSpace
+    tasks: tuple[Task, ...]
+    blocks: tuple[MatchedBlock, ...]
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InvalidInputError("tuning data needs at least one task", where=self.provenance.dataset)
+        names = [task.name for task in self.tasks]
+        if len(set(names)) != len(names):
+            raise InvalidInputError(f"task names repeat: {names}", where=self.provenance.dataset)
+        for place, x in (
+            *((f"task {task.name!r}", task.x) for task in self.tasks),
+            *(("matched block", block.x) for block in self.blocks),
+        ):
+            if x.shape[1] != self.search_space.dimension or not ((x >= 0) & (x <= 1)).all():
+                raise InvalidInputError(
+                    f"x is no set of points of the unit cube of dimension {self.search_space.dimension}",
+                    where=f"{self.provenance.dataset}: {place}",
+                    fix="map raw values by the search space",
+                )
+
+    @property
+    def task_datasets(self) -> tuple[str, ...]:
+        """The task datasets, sorted."""
+        return tuple(sorted({task.dataset for task in self.tasks}))
+
+    def task(self, name: str) -> Task:
+        """The task of that name.
+
+        Raises:
+          InvalidInputError: there is none.
+        """
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        raise InvalidInputError(
+            f"no task {name!r}", fix=f"use one of {', '.join(task.name for task in self.tasks)}"
+        )
+
+    def hold_out(self, dataset: str) -> TuningData:
+        """Training data for tests on a task dataset: all that shares it is removed ("held-out related").
+
+        Raises:
+          InvalidInputError: no task has that dataset, or nothing would be left.
+        """
+        if dataset not in self.task_datasets:
+            raise InvalidInputError(
+                f"no task has the dataset {dataset!r}", fix=f"use one of {', '.join(self.task_datasets)}"
+            )
+        kept = tuple(task for task in self.tasks if task.dataset != dataset)
+        if not kept:
+            raise InvalidInputError(f"holding out {dataset!r} leaves no task to train on")
+        names = [task.name for task in kept]
+        blocks = tuple(block.complete(names) for block in self.blocks)
+        return replace(
+            self, tasks=kept, blocks=tuple(b for b in blocks if len(b.tasks) >= 2 and len(b.x) >= 1)
+        )
+
+
+@dataclass(frozen=True)
+class PaddedTasks:
+    """Unequal tasks stacked into rectangles; rows where `mask` is false are padding and count for nothing."""
+
+    x: Float64[np.ndarray, "t n d"]
+    y: Float64[np.ndarray, "t n"]
+    mask: Bool[np.ndarray, "t n"]
+
+
+def pad_tasks(tasks: Sequence[Task]) -> PaddedTasks:
+    """Stack tasks, padding each to the longest."""
+    longest = max(len(task.y) for task in tasks)
+    x = np.zeros((len(tasks), longest, tasks[0].x.shape[1]))
+    y = np.zeros((len(tasks), longest))
+    mask = np.zeros((len(tasks), longest), bool)
+    for row, task in enumerate(tasks):
+        count = len(task.y)
+        x[row, :count], y[row, :count], mask[row, :count] = task.x, task.y, True
+    return PaddedTasks(x, y, mask)

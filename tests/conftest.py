@@ -1,0 +1,20 @@
+"""What every test runs under: shapes and types checked, two devices, one BLAS thread."""
+
+from __future__ import annotations
+
+import os
+
+# JAX and OpenBLAS read these once, when they are loaded; so they come before any import of either. Strict
+# promotion of dtypes is not set for all: optax's Adam raises a float to an int32 power.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+
+import hypothesis
+import jaxtyping
+
+# Every annotation of hyperbo is checked at run time, from its first import on.
+jaxtyping.install_import_hook("hyperbo", "beartype.beartype")
+
+# The first example of a law waits for a compiler; and a failure must come back on the next run.
+hypothesis.settings.register_profile("project", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("project")

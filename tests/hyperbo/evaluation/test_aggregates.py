@@ -1,0 +1,358 @@
+"""Every aggregate against loops in plain Python over the records themselves; laws by hypothesis."""
+
+import itertools
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.evaluation.profiles import CRITERIA, performance_profile, saturated_tasks
+from hyperbo.evaluation.ranks import rank_methods
+from hyperbo.evaluation.regret import regret_curves, simple_regret, simple_regrets, task_regret_curves
+from hyperbo.evaluation.run_array import RunArray, comparable
+from hyperbo.evaluation.speedup import speedups
+from hyperbo.evaluation.spread import bootstrap_interval, standard_deviation
+from hyperbo.evaluation.summary import summary_frame, summary_table
+from hyperbo.evaluation.tables import (
+    best_error_table,
+    best_objectives,
+    budgets_within,
+    paired_comparison,
+    regret_at_budgets,
+)
+
+
+def regret_by_run(records):
+    """{(method, task, seed): [r_1, ..., r_T]}, from the definition."""
+    runs = {}
+    for row in records.sort_values("iteration").itertuples():
+        observed = runs.setdefault((row.method, row.task, row.seed), [])
+        observed.append((row.y, row.y_max))
+    return {
+        run: [rows[0][1] - max(y for y, _ in rows[: t + 1]) for t in range(len(rows))]
+        for run, rows in runs.items()
+    }
+
+
+def percentile(values, level):
+    """Linear interpolation between order statistics."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * level / 100
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def means_over_tasks(runs, array, method, t):
+    return [
+        math.fsum(runs[method, task, seed][t] for task in array.tasks) / len(array.tasks)
+        for seed in array.seeds
+    ]
+
+
+@pytest.fixture
+def regrets(records, metadata):
+    return simple_regrets(records, metadata)
+
+
+def test_simple_regret(records, regrets):
+    for (method, task, seed), expected in regret_by_run(records).items():
+        place = regrets.methods.index(method), regrets.tasks.index(task), regrets.seeds.index(seed)
+        assert regrets.values[place].tolist() == expected
+
+
+def test_regret_curves(records, regrets):
+    runs, curves = regret_by_run(records), regret_curves(regrets)
+    for row, method in enumerate(regrets.methods):
+        for t in range(regrets.iterations):
+            means = means_over_tasks(runs, regrets, method, t)
+            assert curves.median[row, t] == pytest.approx(statistics.median(means), abs=1e-14)
+            assert curves.lower[row, t] == pytest.approx(percentile(means, 20), abs=1e-14)
+            assert curves.upper[row, t] == pytest.approx(percentile(means, 80), abs=1e-14)
+
+
+def test_task_curves_leave_out_an_arm_that_lacks_a_seed(with_missing_arm, metadata):
+    regrets = simple_regrets(with_missing_arm, metadata)
+    runs, curves = regret_by_run(with_missing_arm), task_regret_curves(regrets)
+    for row, method in enumerate(regrets.methods):
+        for column, task in enumerate(regrets.tasks):
+            if method == "STBO" and task in ("digits-cnn-64", "wine-mlp-16"):
+                assert np.isnan(curves.median[row, column]).all()
+                assert np.isnan(curves.upper[row, column]).all()
+                continue
+            for t in (0, 7, 29):
+                values = [runs[method, task, seed][t] for seed in regrets.seeds]
+                assert curves.median[row, column, t] == statistics.median(values)
+                assert curves.upper[row, column, t] == pytest.approx(percentile(values, 80), abs=1e-14)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_performance_profile(records, regrets, criterion):
+    runs, profile = regret_by_run(records), performance_profile(regrets, criterion)
+    for row, method in enumerate(regrets.methods):
+        for t in range(regrets.iterations):
+            solved = [regret[t] < criterion for (name, _, _), regret in runs.items() if name == method]
+            assert profile[row, t] == pytest.approx(sum(solved) / len(solved), abs=1e-15)
+
+
+def test_a_regret_equal_to_the_criterion_is_not_solved():
+    regrets = RunArray(("a",), ("t",), (0,), np.array([[[[0.02, 0.01, 0.0099]]]]))
+    assert performance_profile(regrets, 0.01).tolist() == [[0, 0, 1]]
+
+
+def test_ranks(records, regrets):
+    runs, ranks = regret_by_run(records), rank_methods(regrets)
+    for t in range(regrets.iterations):
+        means = [
+            [round(mean, 12) for mean in means_over_tasks(runs, regrets, method, t)]
+            for method in regrets.methods
+        ]
+        for seed in range(len(regrets.seeds)):
+            column = [mean[seed] for mean in means]
+            for row, own in enumerate(column):
+                rank = sum(other < own for other in column) + (column.count(own) + 1) / 2
+                assert ranks.per_seed[row, seed, t] == rank
+        for row in range(len(regrets.methods)):
+            assert ranks.mean[row, t] == pytest.approx(statistics.mean(ranks.per_seed[row, :, t]))
+            assert ranks.std[row, t] == pytest.approx(statistics.stdev(ranks.per_seed[row, :, t]))
+
+
+def test_two_best_methods_share_rank_one_and_a_half():
+    values = np.array([0.1, 0.1, 0.5]).reshape(3, 1, 1, 1)
+    ranks = rank_methods(RunArray(("a", "b", "c"), ("t",), (0,), values))
+    assert ranks.mean[:, 0].tolist() == [1.5, 1.5, 3.0]
+    assert np.isnan(ranks.std).all()
+
+
+def test_saturated_tasks(regrets):
+    assert saturated_tasks(regrets, 30) == ("easy",)
+    assert saturated_tasks(regrets, 1) == ()
+
+
+def test_speedup(records, regrets):
+    runs = regret_by_run(records)
+    alternatives = ["STBO", "Rand"]
+    results = speedups(regrets, "H-NLL", alternatives)
+    assert [result.task for result in results] == list(regrets.tasks)
+    for result in results:
+        task, seeds = result.task, regrets.seeds
+
+        def needed(method, task=task, seeds=seeds):
+            return [runs[method, task, s].index(min(runs[method, task, s])) + 1 for s in seeds]
+
+        best = min(
+            alternatives,
+            key=lambda m, task=task, seeds=seeds: (
+                statistics.median(runs[m, task, s][-1] for s in seeds),
+                statistics.median(needed(m)),
+            ),
+        )
+        passed = []
+        for seed in seeds:
+            target = runs[best, task, seed][-1]
+            first = [
+                t
+                for t, regret in enumerate(runs["H-NLL", task, seed], 1)
+                if regret < target or (regret == 0 and target == 0)
+            ]
+            passed.append(first[0] if first else math.inf)
+        assert result.alternative == best
+        assert result.alternative_iterations == statistics.median(needed(best))
+        assert result.method_iterations == statistics.median(passed)
+        assert result.ratio == statistics.median(needed(best)) / statistics.median(passed)
+
+
+def test_speedup_by_hand():
+    own, other = [0.5, 0.2, 0.1, 0.1], [0.9, 0.9, 0.9, 0.3]
+    regrets = RunArray(("a", "b"), ("t",), (0,), np.array([[[own]], [[other]]]))
+    (fast,) = speedups(regrets, "a", ["b"])
+    assert (fast.alternative_iterations, fast.method_iterations, fast.ratio) == (4, 2, 2)
+    (never,) = speedups(regrets, "b", ["a"])
+    assert (never.alternative_iterations, never.method_iterations, never.ratio) == (3, math.inf, 0)
+    for alternatives in ([], ["a"]):
+        with pytest.raises(InvalidInputError, match="name other methods"):
+            speedups(regrets, "a", alternatives)
+
+
+def one_task(**curves):
+    return RunArray(tuple(curves), ("t",), (0,), np.array([[[curve]] for curve in curves.values()]))
+
+
+def test_to_match_is_not_to_pass_unless_at_zero():
+    (matched,) = speedups(one_task(a=[0.5, 0.3, 0.3], b=[0.9, 0.9, 0.3]), "a", ["b"])
+    assert (matched.method_iterations, matched.ratio) == (math.inf, 0)
+    (zero,) = speedups(one_task(a=[0.5, 0.0, 0.0], b=[0.9, 0.9, 0.0]), "a", ["b"])
+    assert (zero.method_iterations, zero.ratio) == (2, 1.5)
+
+
+def test_of_equal_alternatives_the_faster_is_best():
+    regrets = one_task(a=[0.1, 0.1, 0.1], slow=[0.9, 0.9, 0.3], fast=[0.9, 0.3, 0.3])
+    (result,) = speedups(regrets, "a", ["slow", "fast"])
+    assert (result.alternative, result.ratio) == ("fast", 2)
+
+
+def test_regret_at_budgets(records, regrets):
+    runs = regret_by_run(records)
+    table = regret_at_budgets(regrets, budgets_within(regrets.iterations))
+    assert sorted(set(table["iteration"])) == [1, 5, 10, 25, 30]
+    for row in table.itertuples():
+        means = means_over_tasks(runs, regrets, row.method, row.iteration - 1)
+        assert row.median == pytest.approx(statistics.median(means), abs=1e-14)
+        assert (row.lower, row.upper) == pytest.approx((percentile(means, 20), percentile(means, 80)))
+
+
+def test_budgets():
+    assert budgets_within(100) == (1, 5, 10, 25, 50, 100)
+    assert budgets_within(3) == (1, 3)
+
+
+def test_best_errors(with_missing_arm, metadata):
+    table = best_error_table(best_objectives(with_missing_arm, metadata)).set_index(["task", "method"])
+    whole = with_missing_arm.groupby(["task", "method"])["iteration"].size() == 5 * 30
+    for task in metadata["tasks"]:
+        means = {}
+        for method in metadata["methods"]:
+            rows = with_missing_arm[
+                (with_missing_arm["task"] == task) & (with_missing_arm["method"] == method)
+            ]
+            row = table.loc[(task, method)]
+            if not whole[task, method]:
+                assert math.isnan(row["mean"])
+                assert not row["lowest"]
+                continue
+            # The warping falls with the error, so the best observation has the lowest error.
+            errors = [min(rows[rows["seed"] == seed]["objective"]) for seed in metadata["seeds"]]
+            means[method] = statistics.fmean(errors)
+            assert row["mean"] == pytest.approx(means[method], abs=1e-15)
+            assert row["std"] == pytest.approx(statistics.stdev(errors), abs=1e-15)
+        for method, mean in means.items():
+            assert table.loc[(task, method), "lowest"] == (mean <= min(means.values()) + 1e-15)
+
+
+def test_the_best_objective_is_that_of_the_largest_y(records, metadata):
+    # An objective that is to be maximised, as HPO-B's accuracy: not the lowest one is best.
+    records["objective"] = records["y"] * 2 + 1
+    best = best_objectives(records, metadata)
+    y = records[(records["method"] == "Rand") & (records["task"] == "easy") & (records["seed"] == 2)]["y"]
+    assert best.values[3, 5, 2].tolist() == [max(y[: t + 1]) * 2 + 1 for t in range(30)]
+
+
+def test_a_stopped_run_has_no_best_after_its_end(with_missing_arm, metadata):
+    best = best_objectives(with_missing_arm, metadata)
+    stopped = best.values[best.methods.index("STBO"), best.tasks.index("digits-cnn-64"), 1]
+    assert np.isfinite(stopped[:12]).all()
+    assert np.isnan(stopped[12:]).all()
+
+
+def test_paired_comparison(records, regrets):
+    runs = regret_by_run(records)
+    result = paired_comparison(regrets, "H-EKL", "STBO", 10)
+    pairs = [
+        (runs["H-EKL", task, seed][9], runs["STBO", task, seed][9])
+        for task in regrets.tasks
+        for seed in regrets.seeds
+    ]
+    assert result.wins == sum(a < b for a, b in pairs)
+    assert result.ties == sum(a == b for a, b in pairs)
+    assert result.losses == sum(a > b for a, b in pairs)
+    assert result.ties >= 5
+    assert result.wins + result.ties + result.losses == 30
+    assert result.difference == pytest.approx(statistics.fmean(a - b for a, b in pairs))
+    assert result.lower < result.difference < result.upper
+    assert result == paired_comparison(regrets, "H-EKL", "STBO", 10)
+    mirrored = paired_comparison(regrets, "STBO", "H-EKL", 10)
+    assert (mirrored.wins, mirrored.losses) == (result.losses, result.wins)
+
+
+def test_the_bootstrap_resamples_seeds():
+    # Two seeds: their mean is resampled as a (1/4), b (1/4) or (a + b)/2 (1/2); the 95 % interval is [a, b].
+    assert bootstrap_interval(np.array([1.0, 3.0])) == (1.0, 3.0)
+    assert all(math.isnan(end) for end in bootstrap_interval(np.array([1.0])))
+    many = np.random.default_rng(0).normal(size=400)
+    lower, upper = bootstrap_interval(many)
+    width = 2 * 1.96 * many.std(ddof=1) / math.sqrt(len(many))
+    assert upper - lower == pytest.approx(width, rel=0.05)
+    assert np.isnan(standard_deviation(np.ones((3, 1)), axis=1)).tolist() == [True] * 3
+
+
+def test_aggregates_refuse_missing_runs(with_missing_arm, metadata):
+    regrets = simple_regrets(with_missing_arm, metadata)
+    for aggregate in (
+        regret_curves,
+        rank_methods,
+        lambda r: performance_profile(r, 0.01),
+        lambda r: speedups(r, "H-NLL", ["Rand"]),
+        lambda r: paired_comparison(r, "H-NLL", "STBO", 10),
+    ):
+        with pytest.raises(InvalidInputError, match="runs are missing"):
+            aggregate(regrets)
+
+
+def test_aggregates_with_a_missing_arm_are_those_of_the_shared_tasks(records, with_missing_arm, metadata):
+    shared = [task for task in metadata["tasks"] if task not in ("digits-cnn-64", "wine-mlp-16")]
+    alone = simple_regrets(records[records["task"].isin(shared)], metadata | {"tasks": shared})
+    compared = comparable(simple_regrets(with_missing_arm, metadata))
+    np.testing.assert_array_equal(regret_curves(compared).median, regret_curves(alone).median)
+    np.testing.assert_array_equal(rank_methods(compared).per_seed, rank_methods(alone).per_seed)
+
+
+def test_summary(records, metadata, regrets):
+    frame = summary_frame(regrets)
+    assert list(frame.columns) == ["regret_1", "regret_10", "regret_30", "rank", "solved"]
+    curves, ranks = regret_curves(regrets), rank_methods(regrets)
+    np.testing.assert_array_equal(frame["regret_10"], curves.median[:, 9])
+    np.testing.assert_array_equal(frame["rank"], ranks.mean[:, -1])
+    np.testing.assert_array_equal(frame["solved"], (regrets.values[..., -1] < 0.01).mean(axis=(1, 2)))
+    table = summary_table(simple_regrets(records[records["method"] != "STBO"], metadata))
+    assert table.row_count == 4
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[0] == ["H-NLL", "H-EKL", "STBO", "Rand"]
+    assert [column[2] for column in cells[1:]] == ["missing"] * 5
+    assert "6 of 6 tasks, median over 5 seeds" in str(table.title)
+
+
+# Few distinct values, so that ties and zero regret are common.
+OBSERVATIONS = st.tuples(*(st.integers(1, 4) for _ in range(3)), st.integers(1, 8)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.integers(-4, 4).map(lambda i: i / 64))
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(OBSERVATIONS, st.sampled_from([0.0, 0.25]))
+def test_laws(y, unobserved):
+    y_max = y.max(axis=(0, 2, 3), keepdims=True) + unobserved
+    y_max = np.broadcast_to(y_max, (*y.shape[:3], 1))
+    labels = tuple("abcd")
+    regrets = RunArray(
+        labels[: y.shape[0]], labels[: y.shape[1]], tuple(range(y.shape[2])), simple_regret(y, y_max)
+    )
+    values = regrets.values
+    assert (values >= 0).all()
+    assert (np.diff(values, axis=-1) <= 0).all()
+
+    count = len(regrets.methods)
+    ranks = rank_methods(regrets)
+    np.testing.assert_allclose(ranks.per_seed.sum(axis=0), count * (count + 1) / 2)
+    assert (ranks.per_seed >= 1).all()
+    assert (ranks.per_seed <= count).all()
+
+    profiles = [performance_profile(regrets, criterion) for criterion in CRITERIA]
+    for profile in profiles:
+        assert (np.diff(profile, axis=1) >= 0).all()
+        assert (profile >= 0).all()
+        assert (profile <= 1).all()
+    for loose, strict in itertools.pairwise(profiles):
+        assert (loose >= strict).all()
+
+    curves = regret_curves(regrets)
+    assert (curves.lower <= curves.median + 1e-15).all()
+    assert (curves.median <= curves.upper + 1e-15).all()
+    if count > 1:
+        first, second = regrets.methods[:2]
+        pair = paired_comparison(regrets, first, second, regrets.iterations)
+        assert pair.wins + pair.ties + pair.losses == len(regrets.tasks) * len(regrets.seeds)

@@ -1,0 +1,194 @@
+import itertools
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.evaluation import figures
+from hyperbo.evaluation.findings import findings, headline
+from hyperbo.evaluation.regret import simple_regrets
+from hyperbo.evaluation.report import write_report
+from hyperbo.evaluation.run_array import RunArray
+from hyperbo.evaluation.spread import Band
+
+SVG = "{http://www.w3.org/2000/svg}svg"
+
+
+def text_of(element):
+    return re.sub(r"\s+", " ", "".join(element.itertext()))
+
+
+@pytest.fixture(scope="module")
+def page(shared_records, shared_metadata, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert write_report(shared_records, shared_metadata, path) == path
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed_and_holds_all_figures(page):
+    # Written so that an XML parser, stricter than any browser, accepts it too.
+    root = ElementTree.fromstring(page)
+    drawn = [e for e in root.iter(SVG) if e.get("role") == "img"]
+    assert len(drawn) == 2 + 3 + 6
+    assert all(len(list(svg.iter())) > 30 for svg in drawn)
+    for svg in drawn[:5]:
+        assert {"H-NLL", "H-EKL", "STBO", "Rand"} <= {text.strip() for text in svg.itertext()}
+    captions = [text_of(e) for e in root.iter("figcaption")]
+    assert any("over 6 tasks: median over 5 seeds (line) and 20th to 80th percentile" in c for c in captions)
+    ids = [e.get("id") for e in root.iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:url\(#|href="#)([^")]+)', page)
+    assert used
+    assert set(used) <= set(ids)
+
+
+def test_the_page_needs_nothing_else(page):
+    assert "<script" not in page
+    assert not re.search(r'\b(?:src|data|srcset|action)\s*=\s*"', page)
+    assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert "@import" not in page
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_the_page_names_what_was_run(page, metadata):
+    text = text_of(ElementTree.fromstring(page))
+    keys = ("dataset", "manifest_hash", "preparation", "protocol", "code_version", "started", "finished")
+    for expected in (
+        *(metadata[key] for key in (*keys, "command")),
+        *metadata["platform"].values(),
+        *metadata["run_ids"],
+        *metadata["methods"],
+        *metadata["tasks"],
+        '"learning_rate": 0.001',
+        "pre-trainH-NLL74.5",
+        "buildall3.2",
+        "evaluateSTBO60.1",
+    ):
+        assert expected in text
+
+
+def test_the_page_says_what_the_numbers_say(page, records, metadata):
+    text = text_of(ElementTree.fromstring(page))
+    regrets = simple_regrets(records, metadata)
+    means = np.median(regrets.values[..., 9].mean(axis=1), axis=1)
+    assert headline(regrets) in text
+    for method, mean in zip(regrets.methods, means, strict=True):
+        assert re.search(rf"{method} {mean:.3g} \[", headline(regrets))
+    assert len(findings(regrets, "H-NLL")) == 3
+    for finding in findings(regrets, "H-NLL"):
+        assert re.sub(r"\s+", " ", finding.sentence) in text
+    assert "nothing can be told apart: easy" in text
+    assert "Runs are missing" not in text
+
+
+def test_the_same_input_gives_the_same_page(page, records, metadata, tmp_path):
+    shuffled = records.sample(frac=1.0, random_state=3)
+    assert write_report(shuffled, metadata, tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_missing_arms_are_named_and_hostile_names_are_text(with_missing_arm, metadata, tmp_path):
+    evil = "<script>alert('1')</script> & \"$\\frac$\""
+    renamed = with_missing_arm.replace({"task": {"wine-mlp-16": evil}, "method": {"Rand": evil}})
+    metadata["tasks"] = [evil if task == "wine-mlp-16" else task for task in metadata["tasks"]]
+    metadata["methods"] = {
+        (evil if name == "Rand" else name): value for name, value in metadata["methods"].items()
+    } | {"MAF": {"note": evil}}
+    metadata["command"] = evil
+    page = write_report(renamed, metadata, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    text = text_of(ElementTree.fromstring(page))
+    assert f"STBO on {evil}: seed 3" in text
+    assert "STBO on digits-cnn-64: seed 1" in text
+    assert "MAF on easy: seeds 0, 1, 2, 3, 4" in text
+    assert "without one completed task: MAF" in text
+    assert f"Left out of the aggregates: digits-cnn-64, {evil}" in text
+    assert "Aggregates are over the 4 tasks of 6" in text
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_the_smallest_evaluation_has_a_report(records, metadata, tmp_path):
+    one = (records["method"] == "Rand") & (records["task"] == "easy") & (records["seed"] == 2)
+    metadata |= {"methods": {"Rand": {}}, "tasks": ["easy"], "seeds": [2], "iterations": 1}
+    only = records[one & (records["iteration"] == 1)]
+    page = write_report(only, metadata, tmp_path / "r.html").read_text(encoding="utf-8")
+    text = text_of(ElementTree.fromstring(page))
+    assert "After 1 iteration, the mean simple regret over 1 task (median over 1 seed" in text
+    assert "(band)" not in text
+
+
+def test_bad_input_leaves_no_page(records, metadata, tmp_path):
+    with pytest.raises(InvalidInputError, match="keys missing: dataset"):
+        write_report(records, {k: v for k, v in metadata.items() if k != "dataset"}, tmp_path / "r.html")
+    with pytest.raises(InvalidInputError, match="not named in the metadata"):
+        write_report(records, metadata | {"tasks": ["easy"]}, tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict", "claim"),
+    [
+        ([0.1, 0.2, 0.1], "better", "H-NLL has lower regret than Rand"),
+        ([0.9, 0.8, 0.9], "worse", "H-NLL is not better than Rand: it has higher regret"),
+        ([0.1, 0.9, 0.5], "undecided", "H-NLL and Rand cannot be told apart"),
+        ([0.5, 0.5, 0.5], "undecided", "H-NLL and Rand cannot be told apart"),
+    ],
+)
+def test_a_verdict_is_what_the_interval_says(own, verdict, claim):
+    values = np.array([own, [0.5, 0.5, 0.5]]).reshape(2, 1, 3, 1)
+    (finding,) = findings(RunArray(("H-NLL", "Rand"), ("t",), (0, 1, 2), values), "H-NLL")
+    assert finding.verdict == verdict
+    assert finding.sentence.startswith(f"{claim} after 1 iteration: mean difference ")
+
+
+def test_one_seed_decides_nothing():
+    values = np.array([0.1, 0.9]).reshape(2, 1, 1, 1)
+    (finding,) = findings(RunArray(("H-NLL", "Rand"), ("t",), (0,), values), "H-NLL")
+    assert finding.verdict == "undecided"
+    assert "with a single seed there is no interval" in finding.sentence
+
+
+def test_methods_are_told_apart_without_colour_alone():
+    styles = figures.line_styles([str(i) for i in range(35)])
+    assert len(set(styles.values())) == 35
+    ten = list(styles.values())[:10]
+    assert all(a.dashes != b.dashes for a, b in itertools.pairwise(ten))
+
+
+def test_the_users_matplotlib_settings_do_not_reach_a_figure():
+    import matplotlib as mpl
+
+    values = np.array([[1.0, 0.5, 0.0], [0.2, 0.1, 0.1]])
+
+    def draw():
+        band = Band(values, values * 0.9, values * 1.1)
+        return figures.regret_figure("r", band, ["a", "b"], figures.line_styles(["a", "b"]))
+
+    plain = draw()
+    with mpl.rc_context({"lines.linewidth": 9, "font.size": 30, "text.usetex": True, "axes.grid": False}):
+        assert draw() == plain
+
+
+def test_numbers_can_be_had_without_the_report_libraries():
+    code = (
+        "import sys, pkgutil, importlib, hyperbo.evaluation as package\n"
+        "for module in pkgutil.iter_modules(package.__path__):\n"
+        "    if module.name not in ('figures', 'report'):\n"
+        "        importlib.import_module(f'hyperbo.evaluation.{module.name}')\n"
+        "assert not {'matplotlib', 'jinja2', 'rich', 'jax', 'scipy'} & set(sys.modules)\n"
+        "sys.modules['jinja2'] = None\n"
+        "from hyperbo.errors import NotAvailableError\n"
+        "try:\n"
+        "    import hyperbo.evaluation.report\n"
+        "except NotAvailableError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "a report needs jinja2; pip install 'hyperbo[report]'\n"

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("tensorflow", "tensorflow_datasets", "apache_beam", "prefect", "matplotlib", "optuna")
+
+PROGRAM = """
+import importlib, json, pkgutil, sys
+import hyperbo
+names = [m.name for m in pkgutil.walk_packages(hyperbo.__path__, "hyperbo.")]
+for name in names:
+    if name not in ("hyperbo.evaluation.figures", "hyperbo.evaluation.report"):
+        importlib.import_module(name)
+print(json.dumps([names, sorted(name.partition(".")[0] for name in sys.modules)]))
+"""
+
+PRECISION = """
+import jax, jax.numpy as jnp
+from gp_cases import tuning_data
+from hyperbo.methods import Rand, STBO
+from hyperbo.simulate import Run, simulate
+STBO().policy(2, seed=0)
+simulate([Run(Rand().policy(2, 0), tuning_data().tasks[0], 0)], 1, iterations_per_call=1)
+print(jax.config.jax_enable_x64, jnp.zeros(1).dtype)
+"""
+
+
+def run(program: str) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    ).stdout
+
+
+def test_importing_hyperbo_pulls_in_no_pipeline_no_flow_and_no_plots() -> None:
+    names, loaded = json.loads(run(PROGRAM))
+    assert {"hyperbo.gp.numerics", "hyperbo.methods.stbo", "hyperbo.prior", "hyperbo.simulate"} <= set(names)
+    assert "jax" in loaded
+    assert not set(HEAVY) & set(loaded)
+    assert not {"pipelines", "pd1_builder", "flows"} & set(loaded)
+
+
+def test_calling_hyperbo_leaves_the_precision_of_jax_alone() -> None:
+    assert run(PRECISION) == "False float32\n"

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gp_cases import SPACE, random_gp
+from safetensors.numpy import load, save
+
+import hyperbo.prior as prior_module
+from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.gp.numerics import double_precision
+from hyperbo.gp.posterior import predict
+from hyperbo.prior import Prior, PriorDescription, load_prior, save_prior
+
+DESCRIPTION = PriorDescription(
+    method="H-NLL",
+    search_space=SPACE,
+    output_warping="negative_log",
+    architecture=Architecture((3, 4)),
+    training={"steps": 10, "learning_rate": 1e-3},
+    dataset="pd1/mini:1.0.0",
+    manifest_hash="abc",
+    preparation="paper",
+    training_tasks=("t0", "t1"),
+    held_out="d2",
+    seed=3,
+    losses=(2.0, 1.0 / 3.0),
+    largest_jitter=1e-10,
+    seconds=0.5,
+    code_version="0.1.0+0123456789ab",
+)
+
+
+@double_precision
+def make_prior(seed: int = 0) -> Prior:
+    return Prior(jax.tree.map(np.asarray, random_gp(seed)), DESCRIPTION)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_prior(tmp_path / "prior", make_prior())
+    return tmp_path / "prior"
+
+
+@double_precision
+def predictions(prior: Prior) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    x, y, at = random.random((4, 2)), random.random(4), random.random((5, 2))
+    mean, variance = jax.jit(predict)(prior.gp, *map(jnp.asarray, (x, y, np.ones(4, bool), at)))
+    return np.asarray(mean), np.asarray(variance)
+
+
+def test_a_prior_read_back_is_the_same_to_the_last_bit(folder: Path) -> None:
+    original, found = make_prior(), load_prior(folder)
+    assert found.description == original.description
+    jax.tree.map(np.testing.assert_array_equal, found.gp, original.gp)
+    for one, other in zip(predictions(found), predictions(original), strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["prior.json", "prior.safetensors"]
+
+
+def test_saving_is_deterministic(folder: Path, tmp_path: Path) -> None:
+    save_prior(tmp_path / "again", make_prior())
+    for name in ("prior.json", "prior.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+# What is wrong with a folder
+
+
+def rewrite_arrays(folder: Path, change: Callable[[dict[str, np.ndarray]], Any]) -> None:
+    """Change the arrays, and the hash with them, as another version of the code might have written them."""
+    arrays = load((folder / "prior.safetensors").read_bytes())
+    change(arrays)
+    content = save(arrays)
+    (folder / "prior.safetensors").write_bytes(content)
+    rewrite_description(
+        folder, lambda fields: fields.update(arrays_sha256=hashlib.sha256(content).hexdigest())
+    )
+
+
+def rewrite_description(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    fields = json.loads((folder / "prior.json").read_text())
+    change(fields)
+    (folder / "prior.json").write_text(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("mean.weight"), "mean.weight is missing$"),
+        (lambda arrays: arrays.update(extra=np.zeros(2)), "extra is not of this architecture$"),
+        (
+            lambda arrays: arrays.update({"features.weights.1": np.zeros((3, 5))}),
+            r"features.weights.1 is float64\[3, 5\], not float64\[3, 4\]$",
+        ),
+        (
+            lambda arrays: arrays.update({"mean.weight": np.zeros(4, np.float32)}),
+            r"mean.weight is float32\[4\], not float64\[4\]$",
+        ),
+    ],
+)
+def test_arrays_of_another_structure_are_named(
+    folder: Path, change: Callable[[dict[str, np.ndarray]], Any], message: str
+) -> None:
+    rewrite_arrays(folder, change)
+    with pytest.raises(VersionConflictError, match=r"prior\.safetensors: " + message):
+        load_prior(folder)
+
+
+def test_another_format_is_named(folder: Path) -> None:
+    rewrite_description(folder, lambda fields: fields.update(format=2))
+    with pytest.raises(VersionConflictError, match=r"prior\.json: format 2, this version reads format 1"):
+        load_prior(folder)
+
+
+@pytest.mark.parametrize("name", ["prior.json", "prior.safetensors"])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(NotAvailableError, match=f"holds no {name}: the prior is not there or not complete"):
+        load_prior(folder)
+
+
+@pytest.mark.parametrize("name", ["prior.json", "prior.safetensors"])
+def test_a_cut_file_is_named(folder: Path, name: str) -> None:
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(InvalidInputError, match=name) as caught:
+        load_prior(folder)
+    assert caught.value.where == str(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda fields: fields.pop("held_out"), "held_out"),
+        (lambda fields: fields.pop("format"), "format"),
+        (lambda fields: fields.update(mood="good"), "mood"),
+        (lambda fields: fields["architecture"].update(hidden=[0]), "has no layer or an empty one"),
+        (lambda fields: fields["search_space"][0].update(lower=2.0), "is empty or not finite"),
+    ],
+)
+def test_a_description_that_cannot_be_read_says_where(
+    folder: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    rewrite_description(folder, change)
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        load_prior(folder)
+    assert caught.value.where == str(folder / "prior.json")
+
+
+# Nothing half-written
+
+
+@pytest.mark.parametrize("fails_at", ["prior.safetensors", "prior.json"])
+def test_a_save_that_fails_never_leaves_a_mixture(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
+) -> None:
+    write = prior_module.write_atomically
+
+    def fail(path: Path, content: bytes) -> None:
+        if path.name == fails_at:
+            raise OSError("no space left")
+        write(path, content)
+
+    monkeypatch.setattr(prior_module, "write_atomically", fail)
+    for target in (folder, folder.parent / "new"):
+        with pytest.raises(OSError, match="no space left"):
+            save_prior(target, make_prior(seed=1))
+    with pytest.raises(NotAvailableError):
+        load_prior(folder.parent / "new")
+    if fails_at == "prior.safetensors":
+        jax.tree.map(np.testing.assert_array_equal, load_prior(folder).gp, make_prior(seed=0).gp)
+    else:
+        with pytest.raises(HyperBOError, match=r"prior\.safetensors: these are not the arrays"):
+            load_prior(folder)
+
+
+def test_a_description_that_json_cannot_hold_leaves_the_old_prior(folder: Path) -> None:
+    broken = replace(make_prior(seed=1), description=replace(DESCRIPTION, seconds=float("nan")))
+    with pytest.raises(ValueError, match="Out of range float values"):
+        save_prior(folder, broken)
+    jax.tree.map(np.testing.assert_array_equal, load_prior(folder).gp, make_prior(seed=0).gp)
