@@ -1,0 +1,1 @@
+"""Tuning trials run for real: tasks, models, trainer, sweep."""

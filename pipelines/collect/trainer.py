@@ -1,0 +1,241 @@
+"""Training runs: a whole block of hyperparameter points as one compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int32
+
+from pipelines.collect.models import Model, Parameters
+from pipelines.collect.tasks import Split, TaskDataset
+
+EVALUATION_CHUNK = 100
+TRAIN_EVALUATED = 200
+END_FACTOR = 1e-3
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What is fixed for all trials of a task.
+
+    Attributes:
+      batch_size: examples of one step.
+      steps: training steps in all, T of Eq. (lr-schedule).
+      evaluations: how often the metrics are taken, at equal distances, the last time after the last step.
+      l2: weight of the penalty |w|^2 / 2 on weight matrices, a part of the training cost.
+      seed: of the initial weights and of the order of the examples: the same for all trials.
+    """
+
+    batch_size: int
+    steps: int
+    evaluations: int
+    l2: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Results of a block of trials; a row per trial, a column per evaluation.
+
+    Attributes:
+      diverged: whether the training cost became NaN.
+      learning_rate: of the last step before the evaluation.
+      train_cost: mean of the minibatch costs since the evaluation before.
+      metrics: `<split>/ce_loss` and `<split>/error_rate`; NaN from divergence on.
+    """
+
+    diverged: Bool[np.ndarray, " p"]
+    learning_rate: Float32[np.ndarray, "p e"]
+    train_cost: Float32[np.ndarray, "p e"]
+    metrics: dict[str, Float32[np.ndarray, "p e"]]
+
+
+def learning_rates(
+    initial: Float64[np.ndarray, " p"],
+    power: Float64[np.ndarray, " p"],
+    decay_steps_factor: Float64[np.ndarray, " p"],
+    steps: int,
+) -> Float64[np.ndarray, "p t"]:
+    """Polynomial decay to a thousandth of the initial learning rate, Eq. (lr-schedule).
+
+        eta_t = eta / 1000 + (eta - eta / 1000) (1 - min(t, lambda T) / (lambda T))^p
+
+    Args:
+      initial: eta.
+      power: p.
+      decay_steps_factor: lambda, the share of the training in which the rate decays.
+      steps: T; a column for every step t = 0 .. T - 1.
+
+    >>> rates = learning_rates(np.array([1.0]), np.array([1.0]), np.array([0.5]), steps=4)
+    >>> rates.round(4).tolist()
+    [[1.0, 0.5005, 0.001, 0.001]]
+    """
+    decay_steps = decay_steps_factor[:, None] * steps
+    remaining = 1 - np.minimum(np.arange(steps), decay_steps) / decay_steps
+    end = initial[:, None] * END_FACTOR
+    return end + (initial[:, None] - end) * remaining ** power[:, None]
+
+
+def batch_order(examples: int, batch_size: int, steps: int, seed: int) -> Int32[np.ndarray, "t b"]:
+    """Example numbers of every step's minibatch: a new permutation each epoch, its remainder dropped."""
+    generator = np.random.default_rng(seed)
+    per_epoch = examples // batch_size
+    epochs = -(-steps // per_epoch)
+    order = [generator.permutation(examples)[: per_epoch * batch_size] for _ in range(epochs)]
+    return np.concatenate(order).reshape(-1, batch_size)[:steps].astype(np.int32)
+
+
+def nesterov_step(
+    parameters: Parameters,
+    velocity: Parameters,
+    gradient: Parameters,
+    learning_rate: Float[Array, ""],
+    momentum: Float[Array, ""],
+) -> tuple[Parameters, Parameters]:
+    """One step of Nesterov momentum as in Sutskever et al. (2013), rewritten at the look-ahead point.
+
+        v <- beta v + g,   w <- w - eta (g + beta v)
+
+    Returns:
+      The new parameters and velocity.
+    """
+    velocity = jax.tree.map(lambda v, g: momentum * v + g, velocity, gradient)
+    parameters = jax.tree.map(
+        lambda w, v, g: w - learning_rate * (g + momentum * v), parameters, velocity, gradient
+    )
+    return parameters, velocity
+
+
+def cross_entropy(logits: Float[Array, "*n k"], labels: Int[Array, "*n"]) -> Float[Array, "*n"]:
+    """Negative log probability of each label."""
+    # A one-hot product instead of indexing: the gradient of indexing is a scatter, slow on CPUs.
+    chosen = jnp.sum(logits * jax.nn.one_hot(labels, logits.shape[-1]), axis=-1)
+    return jax.nn.logsumexp(logits, axis=-1) - chosen
+
+
+def make_trainer(
+    model: Model, dataset: TaskDataset, settings: TrainingSettings
+) -> Callable[[Float64[np.ndarray, "p 4"]], Curves]:
+    """A function that trains one trial per row of hyperparameters.
+
+    The rows are raw values in the order of `PD1_SEARCH_SPACE`. It compiles for the number of rows that
+    it first meets: call it with blocks of one size. A trial's result does not depend on the others.
+
+    A trial has diverged when its cost became NaN at a minibatch, or on the training set at an evaluation
+    (weights that overflow in the very last step show only there). An infinite cost alone is no divergence.
+    """
+    # Float32 also in a process that has switched to float64 for the sake of its covariances.
+    with jax.enable_x64(False):
+        program = jax.jit(jax.vmap(_trial_program(model, dataset, settings)))
+
+    counts = {name: split.labels.size for name, split in _evaluated(dataset).items()}
+
+    def train(hyperparameters: Float64[np.ndarray, "p 4"]) -> Curves:
+        initial, power, momentum, factor = hyperparameters.T
+        rates = learning_rates(initial, power, factor, settings.steps).astype(np.float32)
+        with jax.enable_x64(False):
+            diverged, train_cost, metrics = program(rates, momentum.astype(np.float32))
+        interval = settings.steps // settings.evaluations
+        return Curves(
+            np.asarray(diverged),
+            rates[:, interval - 1 :: interval],
+            np.asarray(train_cost),
+            {
+                # Divided here, for XLA would multiply by a rounded reciprocal: 0.516 comes out as 0.516.
+                f"{name}/{metric}": np.asarray(metrics[f"{name}/{result}"]) / np.float32(count)
+                for name, count in counts.items()
+                for metric, result in (("ce_loss", "loss"), ("error_rate", "errors"))
+            },
+        )
+
+    return train
+
+
+def _trial_program(
+    model: Model, dataset: TaskDataset, settings: TrainingSettings
+) -> Callable[[Array, Array], tuple[Array, Array, dict[str, Array]]]:
+    """One training run as a function of its learning rates and momentum."""
+    train_inputs, train_labels = jnp.asarray(dataset.train.inputs), jnp.asarray(dataset.train.labels)
+    order = batch_order(len(dataset.train), settings.batch_size, settings.steps, settings.seed)
+    by_interval = order.reshape(settings.evaluations, -1, settings.batch_size)
+    start = model.init(np.random.default_rng(settings.seed), dataset.train.inputs.shape[1:], dataset.classes)
+    evaluations = {name: _evaluation(model, split) for name, split in _evaluated(dataset).items()}
+
+    def cost(parameters: Parameters, batch: Int[Array, " b"]) -> Float[Array, ""]:
+        loss = cross_entropy(model.apply(parameters, train_inputs[batch]), train_labels[batch]).mean()
+        if settings.l2 == 0.0:  # zero times a penalty that overflowed would be NaN: divergence that is none
+            return loss
+        squares = [jnp.sum(w * w) for name, w in parameters.items() if name.endswith("/w")]
+        return loss + settings.l2 / 2 * jnp.stack(squares).sum()
+
+    def trial(rates: Float[Array, " t"], momentum: Float[Array, ""]) -> tuple[Array, Array, dict[str, Array]]:
+        def step(
+            state: tuple[Parameters, Parameters], now: tuple[Array, Array]
+        ) -> tuple[tuple[Parameters, Parameters], Array]:
+            parameters, velocity = state
+            batch, rate = now
+            value, gradient = jax.value_and_grad(cost)(parameters, batch)
+            return nesterov_step(parameters, velocity, gradient, rate, momentum), value
+
+        def interval(
+            state: tuple[Parameters, Parameters, Array], now: tuple[Array, Array]
+        ) -> tuple[tuple[Parameters, Parameters, Array], tuple[Array, dict[str, Array]]]:
+            parameters, velocity, diverged = state
+            (parameters, velocity), costs = jax.lax.scan(step, (parameters, velocity), now)
+            metrics: dict[str, Array] = {}
+            for name, evaluate in evaluations.items():
+                metrics[f"{name}/loss"], metrics[f"{name}/errors"] = evaluate(parameters)
+            diverged |= jnp.isnan(costs).any() | jnp.isnan(metrics["train/loss"])
+            metrics = {name: jnp.where(diverged, jnp.nan, value) for name, value in metrics.items()}
+            train_cost = jnp.where(diverged, jnp.nan, costs.mean())
+            return (parameters, velocity, diverged), (train_cost, metrics)
+
+        still = jax.tree.map(jnp.zeros_like, start)
+        schedule = (jnp.asarray(by_interval), rates.reshape(settings.evaluations, -1))
+        (_, _, diverged), (train_cost, metrics) = jax.lax.scan(
+            interval, (start, still, jnp.asarray(False)), schedule
+        )
+        return diverged, train_cost, metrics
+
+    return trial
+
+
+def _evaluated(dataset: TaskDataset) -> dict[str, Split]:
+    """The examples that metrics are taken on: of the training set, a part says how well it is fitted."""
+    part = Split(dataset.train.inputs[:TRAIN_EVALUATED], dataset.train.labels[:TRAIN_EVALUATED])
+    return {"train": part, "valid": dataset.valid, "test": dataset.test}
+
+
+def _evaluation(model: Model, split: Split) -> Callable[[Parameters], tuple[Array, Array]]:
+    """Summed cross-entropy and number of errors over a split, a chunk of its examples at a time."""
+    chunks = -(-len(split) // EVALUATION_CHUNK)
+    padding = chunks * EVALUATION_CHUNK - len(split)
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        padded = np.concatenate([array, np.repeat(array[:1], padding, axis=0)])
+        return padded.reshape(chunks, EVALUATION_CHUNK, *array.shape[1:])
+
+    # Padded examples count for nothing.
+    counted = cut(np.ones(len(split), bool))
+    counted.reshape(-1)[len(split) :] = False
+    chunked = (jnp.asarray(cut(split.inputs)), jnp.asarray(cut(split.labels)), jnp.asarray(counted))
+
+    def evaluate(parameters: Parameters) -> tuple[Array, Array]:
+        def chunk(examples: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            inputs, labels, mask = examples
+            logits = model.apply(parameters, inputs)
+            mask = mask.reshape(-1, *[1] * (labels.ndim - 1))
+            losses = jnp.where(mask, cross_entropy(logits, labels), 0.0)
+            wrong = mask & (logits.argmax(axis=-1) != labels)
+            return losses.sum(), wrong.sum()
+
+        losses, wrong = jax.lax.map(chunk, chunked)
+        loss, errors = losses.sum(), wrong.sum().astype(jnp.float32)
+        # The argmax of NaN logits means nothing.
+        return loss, jnp.where(jnp.isnan(loss), jnp.nan, errors)
+
+    return evaluate

@@ -1,0 +1,84 @@
+"""Finding and reading raw files: their names, lines, hashes and row counts."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from hyperbo.errors import InvalidInputError
+from pipelines.records import RawFile
+
+_NAME = re.compile(r"pd1_(matched|unmatched)_phase([01])_results\.jsonl(\.gz)?")
+
+
+def find_raw_files(folder: Path) -> tuple[RawFile, ...]:
+    """Find the files of the PD1 release's layout, read each once, and describe them.
+
+    Other files of the folder are left alone. Reading here, before any pipeline runs, stops a build early
+    on a file that cannot be read, and counts rows independently of the parser.
+
+    Args:
+      folder: holds `pd1_{matched,unmatched}_phase{0,1}_results.jsonl[.gz]`; some may be absent.
+
+    Returns:
+      The files, sorted by name.
+
+    Raises:
+      InvalidInputError: there is no such file, a file comes twice, or one is unreadable or cut short.
+    """
+    if not folder.is_dir():
+        raise InvalidInputError(
+            "no such folder of raw files", where=str(folder), fix="give a folder that exists"
+        )
+    names = [(path, _NAME.fullmatch(path.name)) for path in sorted(folder.iterdir())]
+    files = tuple(_describe(path, name[1], int(name[2])) for path, name in names if name)
+    if not files:
+        raise InvalidInputError(
+            "no raw file found",
+            where=str(folder),
+            fix="expected pd1_{matched,unmatched}_phase{0,1}_results.jsonl, or .jsonl.gz",
+        )
+    seen: dict[tuple[str, int], Path] = {}
+    for file in files:
+        other = seen.setdefault((file.split, file.phase), file.path)
+        if other != file.path:
+            raise InvalidInputError(
+                f"the same trials come twice, as {other.name} and {file.path.name}",
+                where=str(folder),
+                fix="remove one of the two",
+            )
+    if not any(file.rows for file in files):
+        raise InvalidInputError("the raw files have no rows", where=str(folder))
+    return files
+
+
+def _describe(path: Path, split: str, phase: int) -> RawFile:
+    rows = sum(1 for _ in read_lines(path))
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+    return RawFile(path, split, phase, digest.hexdigest(), path.stat().st_size, rows)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines that are not blank, with their numbers from 1.
+
+    Raises:
+      InvalidInputError: the file cannot be read, or its gzip stream is damaged or ends early; `where`
+        is the file and the first line that could not be read.
+    """
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInputError(
+            f"cannot be read: {error}",
+            where=f"{path.name}:{number + 1}",
+            fix="fetch or write the file again",
+        ) from error

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import apache_beam as beam
+from beam_checks import expect, key, pipeline, raw_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic_pd1 import rows
+
+from hyperbo.search_space import PD1_SEARCH_SPACE
+from pipelines.dedupe import FindDuplicates, FindRepeatedIds, repeated_ids, trial_key
+from pipelines.parse import parse_trial
+from pipelines.records import TrialKey
+
+
+def test_the_fingerprint_covers_every_fact_but_the_source() -> None:
+    row = rows("matched", 1, inputs=1)[0]
+    trial = parse_trial(json.dumps(row).encode(), raw_file(Path("x.jsonl")), 1, PD1_SEARCH_SPACE, "test")
+    fingerprint = trial_key(trial).fingerprint
+    assert trial_key(replace(trial, source="y.jsonl:9")).fingerprint == fingerprint
+    changed = [
+        replace(trial, phase=0),
+        replace(trial, status="infeasible"),
+        replace(trial, metrics=dict(trial.metrics) | {"best_train_cost": 1.0}),
+        replace(trial, curves=dict(trial.curves) | {"valid/error_rate": (0.5,) * 5}),
+        replace(trial, curves={k: v for k, v in trial.curves.items() if k != "global_step"}),
+    ]
+    assert len({trial_key(each).fingerprint for each in changed} | {fingerprint}) == 6
+
+
+def test_identical_rows_keep_the_first_line_by_number_not_by_text() -> None:
+    copies = [key("a", source=f"f.jsonl:{line}", fingerprint="same") for line in (10, 9, 100)]
+    reason = "trial_dir 'a' repeats the row f.jsonl:9"
+    assert repeated_ids(copies) == [("f.jsonl:10", reason), ("f.jsonl:100", reason)]
+
+
+def test_different_rows_under_one_id_are_all_rejected() -> None:
+    conflicting = [
+        key("a", source="f.jsonl:2", fingerprint="x"),
+        key("a", source="f.jsonl:1", fingerprint="y"),
+    ]
+    reason = "trial_dir 'a' names different trials: f.jsonl:1, f.jsonl:2"
+    assert repeated_ids(conflicting) == [("f.jsonl:1", reason), ("f.jsonl:2", reason)]
+
+
+@st.composite
+def keyed_rows(draw: st.DrawFn) -> list[TrialKey]:
+    chosen = draw(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=8))
+    return [key(i, source=f"f.jsonl:{n}", fingerprint=f) for n, (i, f) in enumerate(chosen, start=1)]
+
+
+@settings(max_examples=20, deadline=None)
+@given(keyed_rows(), st.randoms(use_true_random=False))
+def test_what_stays_has_unique_ids_and_depends_on_no_order(keys: list[TrialKey], random) -> None:
+    contents: dict[str, set[str]] = {}
+    for each in keys:
+        contents.setdefault(each.trial_id, set()).add(each.fingerprint)
+    # One row stays of every id whose rows agree, none where they differ.
+    expected = sorted(i for i, prints in contents.items() if len(prints) == 1)
+    rejected = {source for i in contents for source, _ in repeated_ids([k for k in keys if k.trial_id == i])}
+    assert sorted(k.trial_id for k in keys if k.source not in rejected) == expected
+    shuffled = random.sample(keys, len(keys))
+    with pipeline() as p:
+        found = p | beam.Create(shuffled) | FindRepeatedIds() | beam.Keys()
+        expect(found, sorted(rejected))
+
+
+def test_trials_of_one_task_and_input_are_marked_across_phases_and_splits() -> None:
+    keys = [
+        key("a", "t1", "i1", phase=0),
+        key("b", "t1", "i1", phase=1),
+        key("c", "t1", "i1", phase=1, split="unmatched"),
+        key("d", "t2", "i1"),
+        key("e", "t1", "i2"),
+    ]
+    with pipeline() as p:
+        expect(
+            p | beam.Create(keys) | FindDuplicates(),
+            [("a", ("b", "c")), ("b", ("a", "c")), ("c", ("a", "b"))],
+        )
