@@ -1,0 +1,82 @@
+"""Which datasets and versions exist, and where."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from pd1_builder.manifest import MANIFEST_NAME
+
+_DATASET = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
+_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+class Version(NamedTuple):
+    """A version that exists: `dataset` is `<name>/<config>`, `folder` holds its files."""
+
+    dataset: str
+    version: str
+    folder: Path
+
+
+def default_data_dir() -> Path:
+    """Where datasets are kept: `$HYPERBO_DATA_DIR`, else `hyperbo` in the user's data folder."""
+    if folder := os.environ.get("HYPERBO_DATA_DIR"):
+        return Path(folder)
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "hyperbo"
+
+
+def version_folder(dataset: str, version: str, data_dir: Path | None = None) -> Path:
+    """Where a version is, or would be built.
+
+    Raises:
+      InvalidInputError: the dataset is not `<name>/<config>`, or the version not three numbers.
+    """
+    if not _DATASET.fullmatch(dataset):
+        raise InvalidInputError(f"dataset {dataset!r}", fix="write <name>/<config>, such as pd1/mini")
+    if not _VERSION.fullmatch(version):
+        raise InvalidInputError(
+            f"version {version!r}", where=dataset, fix="write three numbers, such as 1.0.0"
+        )
+    return (data_dir or default_data_dir()) / dataset / version
+
+
+def versions(data_dir: Path | None = None) -> tuple[Version, ...]:
+    """The complete versions of a data folder, sorted by dataset, then by version."""
+    root = data_dir or default_data_dir()
+    found = []
+    for manifest in root.glob(f"*/*/*/{MANIFEST_NAME}"):
+        folder = manifest.parent
+        dataset = folder.parent.relative_to(root).as_posix()
+        # Staging folders, and whatever else lies here, have other names.
+        if _DATASET.fullmatch(dataset) and _VERSION.fullmatch(folder.name):
+            found.append(Version(dataset, folder.name, folder))
+    return tuple(sorted(found, key=lambda each: (each.dataset, _numbers(each.version))))
+
+
+def find(reference: str, data_dir: Path | None = None) -> Version:
+    """Find a version by `<name>/<config>:<version>`; without a version, the newest.
+
+    Raises:
+      InvalidInputError: the reference is malformed.
+      NotAvailableError: there is no such version; the message lists those that exist.
+    """
+    dataset, colon, version = reference.partition(":")
+    version_folder(dataset, version if colon else "0.0.0")
+    known = [each for each in versions(data_dir) if each.dataset == dataset]
+    chosen = [each for each in known if not colon or each.version == version]
+    if not chosen:
+        names = ", ".join(each.version for each in known) or "none"
+        raise NotAvailableError(
+            f"{reference} is not in {data_dir or default_data_dir()} (versions of {dataset} there: {names}); "
+            f"build it with pd1_builder.build({dataset!r})"
+        )
+    return chosen[-1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,125 @@
+"""Manifest: what a dataset version is made of, where it came from, and what it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperbo.errors import NotAvailableError, VersionConflictError
+from hyperbo.search_space import SearchSpace
+
+MANIFEST_NAME = "manifest.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """A file by name, size in bytes and SHA-256; `rows` where it holds trials."""
+
+    name: str
+    size: int
+    sha256: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Release manifest of a dataset version.
+
+    Attributes:
+      dataset: `<name>/<config>`.
+      version: semantic version.
+      parent: version that this one follows; None for the first.
+      content_hash: identity of the version, `content_hash.content_hash` over its records.
+      raw_files: the files it was made from.
+      files: the files it consists of, this manifest aside.
+      code_version: `hyperbo.code_version.code_version` of the code that built it.
+      search_space: `SearchSpace.to_json` of the declared bounds.
+      parameters: the other options that decide the records.
+      counts: records by split, task and status.
+      duplicates: records whose task ran the same input more than once.
+      rejects: rows that became no record.
+      blocks: matched blocks: id, phase, tasks, number of inputs.
+    """
+
+    dataset: str
+    version: str
+    parent: str | None
+    content_hash: str
+    raw_files: tuple[FileDigest, ...]
+    files: tuple[FileDigest, ...]
+    code_version: str
+    search_space: tuple[dict[str, Any], ...]
+    parameters: Mapping[str, Any]
+    counts: Mapping[str, Mapping[str, Mapping[str, int]]]
+    duplicates: int
+    rejects: int
+    blocks: tuple[Mapping[str, Any], ...]
+
+    @property
+    def reference(self) -> str:
+        """`<name>/<config>:<version>`."""
+        return f"{self.dataset}:{self.version}"
+
+    @property
+    def space(self) -> SearchSpace:
+        """The search space."""
+        return SearchSpace.from_json(list(self.search_space))
+
+    def rows(self, split: str) -> int:
+        """Number of records of a split."""
+        return sum(count for statuses in self.counts[split].values() for count in statuses.values())
+
+    def to_json(self) -> str:
+        """The manifest as the text of `manifest.json`; equal manifests give equal texts."""
+        return json.dumps({"format": _FORMAT} | asdict(self), indent=2) + "\n"
+
+
+def declared(search_space: SearchSpace, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What the derived columns of a version follow from: a part of its identity."""
+    return {
+        "search_space": search_space.to_json(),
+        "objective": parameters["objective"],
+        "warping": parameters["warping"],
+    }
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a version's folder.
+
+    Raises:
+      NotAvailableError: there is none.
+      VersionConflictError: it is damaged, or was written by a version that is not understood.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NotAvailableError(f"{folder} is no dataset version: it has no {MANIFEST_NAME}") from error
+    try:
+        fields = json.loads(text)
+        found = fields.pop("format")
+        if found != _FORMAT:
+            raise VersionConflictError(
+                f"{path}: format {found!r} is not {_FORMAT}; use the hyperbo that wrote it"
+            )
+        for name in ("raw_files", "files"):
+            fields[name] = tuple(FileDigest(**file) for file in fields[name])
+        for name in ("search_space", "blocks"):
+            fields[name] = tuple(fields[name])
+        return Manifest(**fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise VersionConflictError(
+            f"{path}: is damaged ({error}); build or pull the version again"
+        ) from error
+
+
+def digest_file(path: Path, root: Path) -> FileDigest:
+    """Size and SHA-256 of a file, named relative to the version's folder."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+    return FileDigest(path.relative_to(root).as_posix(), path.stat().st_size, digest.hexdigest())

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from synthetic_pd1 import write_release
+
+import pd1_builder
+
+
+@pytest.fixture(scope="session")
+def raw_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of raw files: 4 tasks, 120 rows."""
+    return write_release(tmp_path_factory.mktemp("raw"))
+
+
+@pytest.fixture(scope="session")
+def built(raw_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with pd1/mini:1.0.0; read it only."""
+    data_dir = tmp_path_factory.mktemp("data")
+    pd1_builder.build(raw=raw_release, data_dir=data_dir)
+    return data_dir

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from synthetic_pd1 import TASKS, rows, write
+
+import pd1_builder
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.search_space import PD1_SEARCH_SPACE
+
+NAME = "pd1_matched_phase1_results.jsonl"
+
+
+def test_loading_needs_neither_tfds_nor_tensorflow_nor_beam(built: Path) -> None:
+    script = (
+        "import sys, pd1_builder; from pathlib import Path\n"
+        "data = pd1_builder.load('pd1/mini:1.0.0', data_dir=Path(sys.argv[1]))\n"
+        "frame = pd1_builder.load('pd1/mini', as_='dataframe', data_dir=Path(sys.argv[1]))\n"
+        "pd1_builder.verify('pd1/mini', Path(sys.argv[1]))\n"
+        "heavy = {'tensorflow', 'tensorflow_datasets', 'apache_beam', 'array_record', 'prefect', 'jax'}\n"
+        "print(len(data.tasks), len(frame) > 0, sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(built)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "4 True []"
+
+
+def expected_rows() -> list[dict[str, Any]]:
+    return [*rows("matched", 0), *rows("matched", 1), *rows("unmatched", 1)]
+
+
+def test_tasks_of_the_paper_preparation(built: Path) -> None:
+    data = pd1_builder.load("pd1/mini:1.0.0", preparation="paper", data_dir=built)
+    assert [task.name for task in data.tasks] == [
+        "digits-mlp-128",
+        "digits-mlp-32",
+        "text-transformer-64",
+        "wine-mlp-32",
+    ]
+    assert data.task_datasets == ("digits", "text", "wine")
+    assert data.search_space == PD1_SEARCH_SPACE
+    manifest = pd1_builder.verify("pd1/mini:1.0.0", built)
+    assert (data.provenance.dataset, data.provenance.manifest_hash, data.provenance.preparation) == (
+        "pd1/mini:1.0.0",
+        manifest.content_hash,
+        "paper",
+    )
+    raw = {row["trial_dir"]: row for row in expected_rows()}
+    # Half of the diverged trials have a best value: it does not count.
+    diverged_with_value = [
+        r for r in raw.values() if r["status"] == "diverged" and r["best_valid/error_rate"] is not None
+    ]
+    assert diverged_with_value
+    kept = [trial_id for task in data.tasks for trial_id in task.trial_ids]
+    assert sorted(kept) == sorted(i for i, row in raw.items() if row["status"] == "done")
+    for task in data.tasks:
+        assert task.x.dtype == task.y.dtype == task.objective.dtype == np.float64
+        for x, y, objective, trial_id in zip(task.x, task.y, task.objective, task.trial_ids, strict=True):
+            row = raw[trial_id]
+            assert objective == row["best_valid/error_rate"]
+            np.testing.assert_allclose(y, -math.log(objective + 1e-10), rtol=1e-14)
+            rate = (math.log(row["hps.lr_hparams.initial_value"]) - math.log(1e-5)) / math.log(1e6)
+            np.testing.assert_allclose(x[0], rate, rtol=1e-12)
+
+
+def test_blocks_are_inputs_by_tasks_with_nan_where_diverged(built: Path) -> None:
+    data = pd1_builder.load("pd1/mini:1.0.0", data_dir=built)
+    assert len(data.blocks) == 2
+    names = [f"{d}-{v}-{b}" for _, d, _, v, b in (task.split(",") for task in TASKS)]
+    for phase, block in enumerate(data.blocks):
+        assert block.tasks == tuple(sorted(names))
+        found = {}
+        for row in rows("matched", phase):
+            momentum = row["hps.opt_hparams.momentum"]
+            _, d, _, v, b = row["study_group"].split(",")
+            y = -math.log(row["best_valid/error_rate"] + 1e-10) if row["status"] == "done" else math.nan
+            found[math.log(1 - momentum) / math.log(1e-3), f"{d}-{v}-{b}"] = y
+        assert block.y.shape == (10, 4)
+        assert np.isnan(block.y).any()
+        for x, values in zip(block.x, block.y, strict=True):
+            for task, y in zip(block.tasks, values, strict=True):
+                (expected,) = [e for (m, t), e in found.items() if t == task and abs(m - x[2]) < 1e-12]
+                np.testing.assert_allclose(y, expected, rtol=1e-14)
+    assert len(data.blocks[0].complete(names[:2]).x) <= 10
+
+
+def test_as_dataframe(built: Path) -> None:
+    everything = pd1_builder.load("pd1/mini:1.0.0", None, as_="dataframe", data_dir=built)
+    assert len(everything) == 120
+    assert everything["split"].value_counts().to_dict() == {"matched": 80, "unmatched": 40}
+    prepared = pd1_builder.load("pd1/mini:1.0.0", "paper", as_="dataframe", data_dir=built)
+    assert len(prepared) == (everything["status"] == "done").sum()
+    assert prepared["y"].notna().all()
+    order = everything.loc[everything["split"] == "matched", ["task", "phase", "trial_id"]]
+    assert order.equals(order.sort_values(["task", "phase", "trial_id"]))
+
+
+def only_diverged(raw: Path) -> None:
+    kept = rows("matched", 1, inputs=5)
+    for row in kept:
+        if row["study_group"] == TASKS[2]:
+            row |= {"status": "diverged", "best_valid/error_rate": 0.5}
+    write(raw, NAME, kept)
+
+
+def test_a_task_with_only_diverged_trials_is_named_unless_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    only_diverged(tmp_path / "raw")
+    data_dir = tmp_path / "data"
+    pd1_builder.build(raw=tmp_path / "raw", data_dir=data_dir)
+    message = r"0\.0: task 'wine-mlp-32': the preparation 'paper' keeps none of its trials \(5 diverged\)"
+    with pytest.raises(InvalidInputError, match=message + "; pass skip_empty_tasks=True"):
+        pd1_builder.load("pd1/mini:1.0.0", data_dir=data_dir)
+    with caplog.at_level(logging.WARNING, "pd1_builder"):
+        data = pd1_builder.load("pd1/mini:1.0.0", data_dir=data_dir, skip_empty_tasks=True)
+    assert "wine-mlp-32" in caplog.text
+    assert "wine-mlp-32" not in [task.name for task in data.tasks]
+    (block,) = data.blocks
+    assert block.tasks == ("digits-mlp-128", "digits-mlp-32", "text-transformer-64")
+
+
+def test_one_task_alone_has_no_blocks_and_none_left_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "raw", NAME, rows("matched", 1, tasks=TASKS[:1], inputs=5))
+    pd1_builder.build(raw=tmp_path / "raw", data_dir=tmp_path)
+    assert pd1_builder.load("pd1/mini", data_dir=tmp_path).blocks == ()
+    diverged = [row | {"status": "diverged"} for row in rows("matched", 1, tasks=TASKS[:1], inputs=5)]
+    write(tmp_path / "raw", NAME, diverged)
+    pd1_builder.build(version="1.1.0", raw=tmp_path / "raw", data_dir=tmp_path, parent="1.0.0")
+    with pytest.raises(InvalidInputError, match="keeps no trial of any task"):
+        pd1_builder.load("pd1/mini:1.1.0", data_dir=tmp_path, skip_empty_tasks=True)
+
+
+def test_wrong_arguments(built: Path) -> None:
+    with pytest.raises(InvalidInputError, match="unknown preparation 'mine'; use one of paper"):
+        pd1_builder.load("pd1/mini", "mine", data_dir=built)
+    with pytest.raises(InvalidInputError, match="tuning data needs a preparation"):
+        pd1_builder.load("pd1/mini", None, data_dir=built)  # pyright: ignore[reportCallIssue, reportArgumentType] - the error is the point
+    with pytest.raises(InvalidInputError, match="as_ is 'list'"):
+        pd1_builder.load("pd1/mini", as_="list", data_dir=built)  # pyright: ignore[reportCallIssue, reportArgumentType] - the error is the point
+    with pytest.raises(NotAvailableError, match=r"there: 1\.0\.0\)"):
+        pd1_builder.load("pd1/mini:9.0.0", data_dir=built)
+
+
+def test_a_cut_or_missing_file_is_refused(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "data")
+    path = tmp_path / "data/pd1/mini/1.0.0/matched.parquet"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(VersionConflictError, match=r"matched\.parquet has \d+ bytes, not the \d+"):
+        pd1_builder.load("pd1/mini", data_dir=tmp_path / "data")
+    path.unlink()
+    with pytest.raises(VersionConflictError, match=r"matched\.parquet has None bytes"):
+        pd1_builder.load("pd1/mini", data_dir=tmp_path / "data")

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import logging
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tensorflow_datasets as tfds
+from synthetic_pd1 import rows, write
+
+import pd1_builder
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from pd1_builder.catalog import versions
+from pd1_builder.content_hash import content_hash
+from pd1_builder.derived import check_derived
+from pd1_builder.manifest import declared, read_manifest
+from pd1_builder.prepare import read_tfds
+
+NAME = "pd1_matched_phase1_results.jsonl"
+
+
+def copied(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_the_manifest_says_what_the_version_is_made_of(built: Path, raw_release: Path) -> None:
+    folder = built / "pd1/mini/1.0.0"
+    manifest = read_manifest(folder)
+    assert (manifest.reference, manifest.parent, manifest.rejects) == ("pd1/mini:1.0.0", None, 0)
+    assert (manifest.rows("matched"), manifest.rows("unmatched")) == (80, 40)
+    assert [(b["phase"], len(b["tasks"]), b["inputs"]) for b in manifest.blocks] == [(0, 4, 10), (1, 4, 10)]
+    for file in manifest.raw_files:
+        content = (raw_release / file.name).read_bytes()
+        assert (file.size, file.sha256, file.rows) == (len(content), hashlib.sha256(content).hexdigest(), 40)
+    on_disk = {path.name for path in folder.iterdir()}
+    assert {file.name for file in manifest.files} | {"manifest.json"} == on_disk
+    assert {
+        "matched.parquet",
+        "unmatched.parquet",
+        "rejects.jsonl",
+        "dataset_info.json",
+        "features.json",
+    } < on_disk
+    assert read_manifest(folder).to_json() == (folder / "manifest.json").read_text()
+
+
+def test_parquet_and_tfds_hold_the_same_records_bit_for_bit(built: Path) -> None:
+    folder = built / "pd1/mini/1.0.0"
+    manifest = read_manifest(folder)
+    builder = tfds.builder_from_directory(str(folder))
+    of_tfds = {split: pa.concat_tables(read_tfds(builder, split)) for split in manifest.counts}
+    of_parquet = {split: pq.read_table(folder / f"{split}.parquet") for split in manifest.counts}
+    identity = declared(manifest.space, manifest.parameters)
+    for tables in (of_tfds, of_parquet):
+        assert content_hash(identity, {s: [t] for s, t in tables.items()}) == manifest.content_hash
+    for split, table in of_tfds.items():
+        for name in table.column_names:
+            # Derived columns too, which the content hash leaves out; in repr NaN equals NaN.
+            assert repr(table[name].to_pylist()) == repr(of_parquet[split][name].to_pylist()), name
+
+
+def test_records_are_the_raw_rows_bit_for_bit(built: Path, raw_release: Path) -> None:
+    raw: dict[str, dict[str, Any]] = {}
+    for path in raw_release.iterdir():
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        raw |= {row["trial_dir"]: row for row in map(json.loads, content.splitlines())}
+    frame = pd1_builder.load("pd1/mini:1.0.0", None, as_="dataframe", data_dir=built)
+    assert len(frame) == len(raw) == 120
+    for record in frame.to_dict("records"):
+        row = raw[record["trial_id"]]
+        assert record["hyperparameters.learning_rate"] == row["hps.lr_hparams.initial_value"]
+        assert record["hyperparameters.momentum"] == row["hps.opt_hparams.momentum"]
+        assert record["status"] == row["status"]
+        assert record["diverged"] == (row["status"] == "diverged")
+        best = row.get("best_valid/error_rate")
+        assert repr(record["metrics.best_valid/error_rate"]) == repr(float("nan") if best is None else best)
+        curve = [float("nan") if value is None else value for value in row["valid/error_rate"]]
+        assert repr(record["curves.valid/error_rate"].tolist()) == repr(curve)
+        assert len(record["curves.test/error_rate"]) == 0
+
+
+def test_a_tfds_user_reads_the_version_without_our_code(built: Path) -> None:
+    builder: Any = tfds.builder_from_directory(str(built / "pd1/mini/1.0.0"))
+    source = builder.as_data_source("unmatched")
+    assert len(source) == 40
+    assert source[0]["metrics"]["best_valid/error_rate"].dtype == "float64"
+    assert json.loads(builder.info.metadata["search_space"])[0]["name"] == "learning_rate"
+    assert "PD1" in builder.info.description
+
+
+def test_the_tfds_builder_alone_builds_and_refuses_bad_rows(tmp_path: Path) -> None:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from pd1_builder.pd1.pd1_dataset_builder import Builder
+
+    def prepared(raw: Path, data_dir: Path) -> Any:
+        builder = Builder(config="release", data_dir=str(data_dir), file_format="array_record")
+        builder.download_and_prepare(
+            download_config=tfds.download.DownloadConfig(
+                manual_dir=str(raw),
+                beam_runner="FnApiRunner",
+                beam_options=PipelineOptions([]),
+                try_download_gcs=False,
+            )
+        )
+        return builder
+
+    good = rows("matched", 1, inputs=2)
+    write(tmp_path / "raw", NAME, good)
+    source = prepared(tmp_path / "raw", tmp_path / "data").as_data_source("matched")
+    assert len(source) == 8
+    assert source[0]["origin"] == b"release"
+    write(tmp_path / "bad", NAME, [*good, "{"])
+    with pytest.raises(InvalidInputError, match="1 of 9 rows rejected"):
+        prepared(tmp_path / "bad", tmp_path / "other")
+
+
+def test_building_again_verifies_and_changes_nothing(
+    built: Path, raw_release: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = built / "pd1/mini/1.0.0"
+    before = {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]}
+    with caplog.at_level(logging.INFO, "pd1_builder"):
+        again = pd1_builder.build(raw=raw_release, data_dir=built)
+    assert again == read_manifest(folder)
+    assert "pd1/mini:1.0.0: complete already; verified, nothing to do" in caplog.messages
+    assert {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]} == before
+
+
+def test_other_raw_files_need_a_new_version(built: Path, tmp_path: Path) -> None:
+    write(tmp_path, NAME, rows("matched", 1, inputs=2))
+    with pytest.raises(VersionConflictError, match="made from other raw files"):
+        pd1_builder.build(raw=tmp_path, data_dir=built)
+
+
+def shuffle_lines(source: Path, folder: Path) -> None:
+    """The same rows in another order of lines, and gzipped where they were not."""
+    data = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
+    lines = data.splitlines()
+    random.Random(3).shuffle(lines)
+    write(folder, source.name.removesuffix(".gz") + ".gz", lines)
+
+
+def test_order_of_rows_and_worker_processes_do_not_change_the_hash(
+    built: Path, raw_release: Path, tmp_path: Path
+) -> None:
+    for path in raw_release.iterdir():
+        shuffle_lines(path, tmp_path / "raw")
+    manifest = pd1_builder.build(
+        raw=tmp_path / "raw", data_dir=tmp_path / "data", running_mode="multi_processing", workers=2
+    )
+    original = read_manifest(built / "pd1/mini/1.0.0")
+    assert manifest.content_hash == original.content_hash
+    assert manifest.counts == original.counts
+    columns = [n for n in pq.read_schema(built / "pd1/mini/1.0.0/matched.parquet").names if n != "source"]
+    for split in ("matched", "unmatched"):
+        one = pq.read_table(built / f"pd1/mini/1.0.0/{split}.parquet", columns=columns).to_pylist()
+        other = pq.read_table(tmp_path / f"data/pd1/mini/1.0.0/{split}.parquet", columns=columns).to_pylist()
+        assert repr(one) == repr(other)
+
+
+def test_rejects_are_written_beside_the_data(tmp_path: Path) -> None:
+    good = rows("matched", 1, inputs=5)
+    write(tmp_path / "raw", NAME, [*good, good[0] | {"trial_dir": "x", "hps.lr_hparams.power": "steep"}])
+    manifest = pd1_builder.build(raw=tmp_path / "raw", data_dir=tmp_path / "data", max_reject_share=0.05)
+    assert (manifest.rejects, manifest.rows("matched")) == (1, 20)
+    assert list(manifest.counts) == ["matched"]
+    (line,) = (tmp_path / "data/pd1/mini/1.0.0/rejects.jsonl").read_text().splitlines()
+    assert json.loads(line) == {
+        "file": NAME,
+        "line": 21,
+        "reason": "hps.lr_hparams.power is 'steep', not a number",
+    }
+
+
+GOOD = rows("matched", 1, inputs=5)
+BAD_RAW: dict[str, tuple[dict[str, list[Any]], str]] = {
+    "too many rejects": (
+        {NAME: [*GOOD, "{"]},
+        rf"1 of 21 rows rejected, over the share of 0\.001; {NAME}:21: is not",
+    ),
+    "string learning rate": (
+        {NAME: [*GOOD[1:], GOOD[0] | {"hps.lr_hparams.initial_value": "high"}]},
+        f"{NAME}:20: hps.lr_hparams.initial_value is 'high', not a number",
+    ),
+    "duplicated id": ({NAME: [*GOOD, GOOD[3]]}, f"{NAME}:21: trial_dir .* repeats the row {NAME}:4"),
+    "zero rows": ({NAME: []}, "have no rows"),
+    "all rows of a split": (
+        {NAME: GOOD, "pd1_unmatched_phase1_results.jsonl": ["{"]},
+        "1 of 21 rows rejected",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RAW)
+def test_bad_raw_files_leave_nothing(tmp_path: Path, case: str) -> None:
+    files, message = BAD_RAW[case]
+    for name, content in files.items():
+        write(tmp_path / "raw", name, content)
+    with pytest.raises(InvalidInputError, match=message):
+        pd1_builder.build(raw=tmp_path / "raw", data_dir=tmp_path / "data")
+    assert versions(tmp_path / "data") == ()
+    left = [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert left in ([], [".1.0.0.lock"])
+
+
+def test_a_split_without_a_valid_row_is_named_even_where_rejects_are_allowed(tmp_path: Path) -> None:
+    write(tmp_path / "raw", NAME, GOOD)
+    write(tmp_path / "raw", "pd1_unmatched_phase1_results.jsonl", ["{"])
+    with pytest.raises(InvalidInputError, match="every row of the split 'unmatched' was rejected"):
+        pd1_builder.build(raw=tmp_path / "raw", data_dir=tmp_path / "data", max_reject_share=0.5)
+
+
+def test_a_truncated_file_stops_the_build_whatever_share_is_allowed(tmp_path: Path) -> None:
+    path = write(tmp_path / "raw", f"{NAME}.gz", rows("matched", 1, inputs=50))
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(InvalidInputError, match=r"\.jsonl\.gz:\d+: cannot be read"):
+        pd1_builder.build(raw=tmp_path / "raw", data_dir=tmp_path / "data", max_reject_share=1.0)
+
+
+def test_wrong_arguments(tmp_path: Path, raw_release: Path) -> None:
+    with pytest.raises(InvalidInputError, match="unknown dataset 'pd1/large'"):
+        pd1_builder.build("pd1/large", raw=raw_release, data_dir=tmp_path)
+    with pytest.raises(InvalidInputError, match=r"version '1\.0'"):
+        pd1_builder.build(version="1.0", raw=raw_release, data_dir=tmp_path)
+    with pytest.raises(NotAvailableError, match=r"no raw files are shipped for pd1/release:1\.0\.0"):
+        pd1_builder.build("pd1/release", data_dir=tmp_path)
+    with pytest.raises(NotAvailableError, match=r"pd1/mini:0\.9\.0 is not in"):
+        pd1_builder.build(raw=raw_release, data_dir=tmp_path, parent="0.9.0")
+    with pytest.raises(
+        InvalidInputError, match="'multi_threading' with 2 workers; use in_memory or multi_pro"
+    ):
+        pd1_builder.build(raw=raw_release, data_dir=tmp_path, running_mode="multi_threading", workers=2)  # pyright: ignore[reportArgumentType] - the error is the point
+    with pytest.raises(InvalidInputError, match="max_reject_share is 2"):
+        pd1_builder.build(raw=raw_release, data_dir=tmp_path, max_reject_share=2)
+    assert versions(tmp_path) == ()
+
+
+def damage_shard(folder: Path) -> None:
+    path = next(folder.glob("*.array_record*"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def forge_records(folder: Path) -> None:
+    """Change a record and the file's hash in the manifest with it: only the content hash can tell."""
+    table = pq.read_table(folder / "matched.parquet")
+    changed = table.set_column(table.column_names.index("phase"), "phase", pa.array([0] * len(table)))
+    pq.write_table(changed, folder / "matched.parquet")
+    fields = json.loads((folder / "manifest.json").read_text())
+    content = (folder / "matched.parquet").read_bytes()
+    for file in fields["files"]:
+        if file["name"] == "matched.parquet":
+            file |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_shard, "array_record.* has changed"),
+        (lambda f: (f / "rejects.jsonl").unlink(), "rejects.jsonl is missing"),
+        (lambda f: (f / "note.txt").write_text("mine"), "note.txt is not its own"),
+        (forge_records, "not those of its content hash"),
+        (lambda f: (f / "manifest.json").write_text("{"), "manifest.json: is damaged"),
+        (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "format 99 is not 1"),
+        (lambda f: f.rename(f.parent / "1.0.1"), r"holds pd1/mini:1\.0\.0"),
+    ],
+)
+def test_verify_finds_damage(built: Path, tmp_path: Path, damage: Any, message: str) -> None:
+    data_dir = copied(built, tmp_path)
+    assert pd1_builder.verify("pd1/mini:1.0.0", data_dir).reference == "pd1/mini:1.0.0"
+    damage(data_dir / "pd1/mini/1.0.0")
+    with pytest.raises(VersionConflictError, match=message):
+        pd1_builder.verify("pd1/mini", data_dir)
+
+
+@pytest.mark.parametrize("field", ["blocks", "counts"])
+def test_a_manifest_that_states_other_contents_is_refused(built: Path, tmp_path: Path, field: str) -> None:
+    data_dir = copied(built, tmp_path)
+    path = next(data_dir.rglob("manifest.json"))
+    manifest = json.loads(path.read_text())
+    manifest[field] = [] if field == "blocks" else {split: {} for split in manifest["counts"]}
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(VersionConflictError, match=field):
+        pd1_builder.verify("pd1/mini:1.0.0", data_dir)
+
+
+def test_y_is_computed_again(built: Path) -> None:
+    folder = next(built.rglob("manifest.json")).parent
+    manifest = read_manifest(folder)
+    other = replace(manifest, parameters={**manifest.parameters, "warping": "identity"})
+    with pytest.raises(VersionConflictError, match="column y is not what"):
+        check_derived(folder, other)
+    check_derived(folder, manifest)
