@@ -1,0 +1,42 @@
+# Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lock
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Written when the environment is complete; older than the lock or the project's metadata means: do it again.
+READY := $(VENV)/.ready
+# Hypothesis, Beam and JAX have threads of their own; two test processes are enough for two cores.
+TEST_PROCESSES ?= 2
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
+
+demo: $(READY) ## the main job on PD1 mini: build, pre-train, evaluate, report; only what is missing
+	$(BIN)/hyperbo demo
+
+test: $(READY) ## the test suite
+	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadgroup
+
+check: $(READY) ## formatting, linters, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(READY) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(READY) ## resolve the dependencies anew, with hashes and without addresses
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-strip-extras --no-header --no-annotate --upgrade --quiet --output-file requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || { \
+	  echo "Python 3.11 or 3.12 is needed, and $(PYTHON) is not: make PYTHON=python3.12 ..." >&2; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,215 @@
+"""The command `hyperbo`. What a command needs is imported when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hyperbo.errors import HyperBOError
+
+
+class _Commands(TyperGroup):
+    """Turns an error of the project into one line and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command named on the command line."""
+        try:
+            return super().invoke(ctx)
+        except HyperBOError as error:
+            typer.secho(f"hyperbo: {error}", fg="red", err=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help in plain text: half the time to import
+    help="Versioned tuning data, pre-trained Gaussian-process priors, and the evidence that they are good.",
+)
+data_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Dataset versions: build, list, describe, verify."
+)
+prior_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Pre-trained priors.")
+app.add_typer(data_app, name="data")
+app.add_typer(prior_app, name="prior")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="HYPERBO_DATA_DIR", help="Folder of dataset versions.", show_default=False),
+]
+Reference = Annotated[str, typer.Argument(help="<name>/<config>:<version>, such as pd1/mini:1.0.0.")]
+
+
+@app.command()
+def demo(
+    runs: Annotated[Path, typer.Option(help="Folder of finished runs.")] = Path("runs"),
+    data: DataDir = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="Observations per run.")] = 50,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Adam steps of H-NLL: a multiple of 500, or fewer.")
+    ] = 3000,
+) -> None:
+    """The main job: build PD1 mini, pre-train, evaluate against Rand and STBO, report.
+
+    What the folder of runs holds already is not done again.
+    """
+    from flows.environment import (
+        interruptible,
+        prepare_jax,
+        prepare_prefect,
+        quiet_beam,
+        start_prefect_server,
+    )
+
+    prepare_jax()
+    prepare_prefect(runs / "prefect")
+    quiet_beam()
+    from flows.retrain import retrain
+    from flows.settings import Settings
+
+    settings = Settings(runs, data, seeds=tuple(range(seeds)), iterations=iterations, nll_steps=steps)
+    options = f"--runs {shlex.quote(str(runs))} --seeds {seeds} --iterations {iterations} --steps {steps}"
+    if data is not None:
+        options += f" --data {shlex.quote(str(data))}"
+    with interruptible():
+        start_prefect_server()
+        folder = retrain(settings, f"hyperbo demo {options}")
+    _print_summary(folder)
+
+
+@app.command()
+def collect(
+    preset: Annotated[str, typer.Option(help="mini, tiny, or the path of a .toml file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the files; by default collected/<preset>-<version>.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Train all trials of a preset. A collection that was broken off goes on where it was."""
+    from flows.progress import progress_line
+    from pipelines.collect.preset import load_preset
+    from pipelines.collect.sweep import collect as collect_trials
+
+    chosen = load_preset(preset)
+    folder = out or Path("collected") / f"{chosen.name}-{chosen.version}"
+    try:
+        with progress_line(f"collect {preset}", "trials") as progress:
+            collection = collect_trials(
+                chosen, folder, progress=lambda state: progress(state.finished, state.total)
+            )
+    except KeyboardInterrupt:
+        # XLA's threads are still training: an interpreter that is taken down under them can crash.
+        typer.echo("interrupted; the same command goes on with what is finished", err=True)
+        sys.stdout.flush()
+        os._exit(130)
+    rows = ", ".join(f"{count} {split}" for split, count in collection.rows.items())
+    typer.echo(f"{collection.folder}: {rows} trials; {collection.trained} of them trained now")
+
+
+@data_app.command("build")
+def data_build(
+    reference: Reference = "pd1/mini:1.0.0",
+    raw: Annotated[Path | None, typer.Option(help="Folder of raw files; those shipped by default.")] = None,
+    data: DataDir = None,
+) -> None:
+    """Build a version from raw files; verify it where it exists."""
+    from flows.environment import quiet_beam
+    from pd1_builder import build
+
+    quiet_beam()
+
+    dataset, _, version = reference.partition(":")
+    manifest = build(dataset, version or "1.0.0", raw=raw, data_dir=data)
+    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
+
+
+@data_app.command("list")
+def data_list(data: DataDir = None) -> None:
+    """List the versions that are here."""
+    from pd1_builder.catalog import default_data_dir, versions
+
+    found = versions(data)
+    for version in found:
+        typer.echo(f"{version.dataset}:{version.version}  {version.folder}")
+    if not found:
+        typer.echo(f"no version in {data or default_data_dir()}; hyperbo data build makes one", err=True)
+
+
+@data_app.command("info")
+def data_info(reference: Reference, data: DataDir = None) -> None:
+    """Describe a version: what it was made from, and its trials by split, task and status."""
+    import rich
+    from rich.table import Table
+
+    from pd1_builder.catalog import find
+    from pd1_builder.manifest import read_manifest
+
+    version = find(reference, data)
+    manifest = read_manifest(version.folder)
+    typer.echo(f"{manifest.reference}  {version.folder}")
+    typer.echo(f"content {manifest.content_hash}")
+    typer.echo(f"built by code {manifest.code_version}; parent {manifest.parent or 'none'}")
+    for file in manifest.raw_files:
+        typer.echo(f"from {file.name}, {file.rows} rows, sha256 {file.sha256}")
+    table = Table("split", "task", "status", "trials")
+    for split, tasks in manifest.counts.items():
+        for task, statuses in tasks.items():
+            for status, count in statuses.items():
+                table.add_row(split, task, status, str(count))
+    rich.print(table)
+    typer.echo(f"{manifest.rejects} rows rejected, {manifest.duplicates} trials that repeat an input")
+
+
+@data_app.command("verify")
+def data_verify(reference: Reference, data: DataDir = None) -> None:
+    """Check every file and every record of a version against its manifest."""
+    from pd1_builder import verify
+
+    manifest = verify(reference, data)
+    typer.echo(f"{manifest.reference}: as its manifest says, content {manifest.content_hash}")
+
+
+@prior_app.command("info")
+def prior_info(folder: Annotated[Path, typer.Argument(help="Folder of a prior.")]) -> None:
+    """Describe a pre-trained prior."""
+    from dataclasses import fields
+
+    from hyperbo.prior import load_prior
+
+    description = load_prior(folder).description
+    for field in fields(description):
+        if field.name not in ("losses", "search_space"):
+            typer.echo(f"{field.name}: {getattr(description, field.name)}")
+    typer.echo(f"search_space: {', '.join(description.search_space.names)}")
+    typer.echo(f"losses: {description.losses[0]:.6g} first, {description.losses[-1]:.6g} last")
+
+
+@app.command()
+def report(folder: Annotated[Path, typer.Argument(help="Folder of an evaluation.")]) -> None:
+    """Write the report of an evaluation again, from its records and metadata."""
+    from flows.evaluation_folder import write_report_again
+
+    write_report_again(folder)
+    _print_summary(folder)
+
+
+def _print_summary(folder: Path) -> None:
+    import rich
+
+    from flows import evaluation_folder
+    from hyperbo.evaluation.regret import simple_regrets
+    from hyperbo.evaluation.summary import summary_table
+
+    rich.print(summary_table(simple_regrets(*evaluation_folder.read(folder))))
+    typer.echo(f"report: {folder / evaluation_folder.REPORT_NAME}")

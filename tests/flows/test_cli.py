@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from synthetic_pd1 import write_release
+from typer.testing import CliRunner
+
+import pd1_builder
+from flows.cli import app
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """A data folder with pd1/mini:1.0.0 made of synthetic rows; read it only."""
+    folder = tmp_path_factory.mktemp("data")
+    pd1_builder.build(raw=write_release(tmp_path_factory.mktemp("raw")), data_dir=folder)
+    return folder
+
+
+def hyperbo(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_help_imports_none_of_the_heavy_packages():
+    script = """
+import sys
+sys.argv = ["hyperbo", "--help"]
+from flows.cli import app
+try:
+    app()
+finally:
+    heavy = "jax numpy pandas prefect apache_beam tensorflow_datasets tensorflow matplotlib sklearn".split()
+    print("imported:", *(name for name in heavy if name in sys.modules))
+"""
+    seen = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert seen.stdout.splitlines()[0] == "Usage: hyperbo [OPTIONS] COMMAND [ARGS]..."
+    assert seen.stdout.splitlines()[-1] == "imported:"
+
+
+def test_a_version_is_built_once_then_verified(tmp_path):
+    # In processes of its own: Beam and TFDS keep hold of the stderr that was there when they were imported.
+    raw, data = write_release(tmp_path / "raw"), tmp_path / "data"
+    command = [sys.executable, "-c", "from flows.cli import app; app()", "data", "build", "pd1/mini:1.0.0"]
+    built, verified = (
+        subprocess.run(
+            [*command, "--raw", str(raw), "--data", str(data)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=200,
+        )
+        for _ in range(2)
+    )
+    assert built.stdout.startswith("pd1/mini:1.0.0: complete, content ")
+    assert verified.stdout == built.stdout
+    assert "apitools" not in built.stderr
+
+
+def test_versions_are_listed_described_and_verified(data_dir):
+    content = pd1_builder.verify("pd1/mini:1.0.0", data_dir).content_hash
+    listed = hyperbo("data", "list", "--data", data_dir)
+    assert listed.stdout == f"pd1/mini:1.0.0  {data_dir / 'pd1' / 'mini' / '1.0.0'}\n"
+    described = hyperbo("data", "info", "pd1/mini:1.0.0", "--data", data_dir)
+    assert f"content {content}\n" in described.stdout
+    assert "digits-mlp-32" in described.stdout
+    verified = hyperbo("data", "verify", "pd1/mini:1.0.0", "--data", data_dir)
+    assert verified.stdout == f"pd1/mini:1.0.0: as its manifest says, content {content}\n"
+
+
+def test_the_data_folder_can_be_named_by_a_variable(data_dir, monkeypatch):
+    monkeypatch.setenv("HYPERBO_DATA_DIR", str(data_dir))
+    assert hyperbo("data", "list").stdout.startswith("pd1/mini:1.0.0  ")
+
+
+def test_an_empty_data_folder_says_so(tmp_path):
+    listed = hyperbo("data", "list", "--data", tmp_path)
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert f"no version in {tmp_path}" in listed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "verify", "pd1/mini:9.9.9"], "hyperbo: pd1/mini:9.9.9 is not in "),
+        (["data", "info", "nonsense"], "hyperbo: dataset 'nonsense'; write <name>/<config>"),
+        (["data", "build", "pd1/nothing"], "hyperbo: unknown dataset 'pd1/nothing'; use one of"),
+        (["prior", "info", "nowhere"], "hyperbo: nowhere holds no prior.json"),
+        (["report", "nowhere"], "hyperbo: nowhere/records.parquet: run records cannot be read"),
+        (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use one of"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYPERBO_DATA_DIR", str(tmp_path))
+    result = hyperbo(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["demo", "--seeds", "0"], ["demo", "--seeds", "many"], ["collect"], ["data", "info"]],
+)
+def test_wrong_arguments_exit_with_2(arguments):
+    result = hyperbo(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: " in result.stderr
+
+
+def test_an_interrupted_collection_leaves_no_file_and_exits_with_130(tmp_path):
+    command = [sys.executable, "-c", "from flows.cli import app; app()", "collect", "--preset", "mini"]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("collect mini: 0 of ")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    assert not (tmp_path / "out").exists()
