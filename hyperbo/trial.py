@@ -22,28 +22,26 @@ class Trial:
     """One training run. Raw values are kept as recorded; nothing here is warped or rounded.
 
     Attributes:
-      task: name of the task, `<task dataset>-<model>-<batch size>`.
+      task: name of the task; in PD1 `<task dataset>-<model>-<batch size>`.
       task_dataset: what the task's model was trained on; tasks that share it are related.
-      model: model trained.
-      batch_size: minibatch size of the training run.
       trial_id: unique within a dataset.
-      split: `matched` (the input was run on every task of its phase) or `unmatched`.
-      phase: collection phase, 0 or 1 in PD1.
+      split: in PD1 `matched` (the input was run on every task of its phase) or `unmatched`.
+      phase: collection phase, 0 or 1 in PD1; 0 where there is but one.
       origin: how the trial came about, such as `release`, `collected` or `online`.
       source: file and line the trial was read from.
       status: `done`, `diverged` (training cost became NaN) or `infeasible`.
       hyperparameters: raw values by name, float64.
       input_id: `SearchSpace.input_id` of the raw values.
       metrics: final and best metrics by name; NaN where the run has none.
-      curves: metrics along training by name, with `global_step` as the abscissa.
+      curves: metrics along training by name, all of one length.
+      model: model trained; empty where it is not recorded.
+      batch_size: minibatch size of the training run; 0 where it is not recorded.
     """
 
     task: str
     task_dataset: str
-    model: str
-    batch_size: int
     trial_id: str
-    split: Literal["matched", "unmatched"]
+    split: str
     phase: int
     origin: str
     source: str
@@ -52,6 +50,8 @@ class Trial:
     input_id: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    model: str = ""
+    batch_size: int = 0
 
     @property
     def diverged(self) -> bool:

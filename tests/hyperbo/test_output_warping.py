@@ -27,8 +27,22 @@ def test_negative_log_is_its_formula_and_turns_the_order_round() -> None:
     assert (np.diff(y) < 0.0).all()
 
 
+def test_negative_turns_the_sign_and_keeps_every_bit_of_a_huge_loss() -> None:
+    losses = np.array([-2.5, 0.0, 0.1, 1.234567890123456e18])
+    y = output_warping("negative").warp(losses)
+    assert y.tolist() == [2.5, 0.0, -0.1, -1.234567890123456e18]
+    assert output_warping("negative").unwarp(y).tolist() == losses.tolist()
+
+
+@pytest.mark.parametrize("name", sorted(WARPINGS))
+def test_the_direction_says_which_raw_value_is_better(name: str) -> None:
+    warping = output_warping(name)
+    lower, higher = warping.warp(np.array([0.25, 0.5]))
+    assert (warping.direction == "minimize") == (lower > higher)
+
+
 def test_an_unknown_warping_names_the_known_ones() -> None:
     with pytest.raises(
-        InvalidInputError, match=r"unknown output warping 'log'; use one of negative_log, identity"
+        InvalidInputError, match=r"unknown output warping 'log'; use one of negative_log, identity, negative"
     ):
         output_warping("log")
