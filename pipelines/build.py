@@ -1,110 +1,87 @@
-"""CurateTrials: from raw files to curated records; the transforms of this package, composed."""
+"""CurateTrials: from raw files to curated tables; the transforms of this package, composed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
 
-from hyperbo.errors import InvalidInputError
-from hyperbo.search_space import PD1_SEARCH_SPACE, SearchSpace
-from hyperbo.trial import Trial
+from pipelines.columns import Layout
 from pipelines.dedupe import FindDuplicates, FindRepeatedIds, trial_key
 from pipelines.matching import FindMatchedBlocks
-from pipelines.parse import ParseTrials
-from pipelines.records import Record, Reject
-from pipelines.summarize import Summarize, Summary
+from pipelines.records import Reject
+from pipelines.summarize import Summarize
+from pipelines.tables import SpillTables, ToTables
 from pipelines.validate import ValidateTrials
-from pipelines.warp import WarpRecords
+from pipelines.warp import WarpTables
+
+SUMMARY_NAME = "summary.json"
 
 
 @dataclass(frozen=True)
-class CurationOptions:
-    """What decides the records made from given raw files.
+class Objective:
+    """The metric that `y` is warped from, and the name of the output warping."""
 
-    Attributes:
-      origin: how the trials came about, written into each record.
-      search_space: the declared bounds and scalings.
-      objective: the metric that `y` is warped from.
-      warping: name of the output warping.
-      max_reject_share: largest share of rows that may be rejected.
-    """
-
-    origin: str
-    search_space: SearchSpace = PD1_SEARCH_SPACE
-    objective: str = "best_valid/error_rate"
-    warping: str = "negative_log"
-    max_reject_share: float = 0.001
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_reject_share <= 1:
-            raise InvalidInputError(
-                f"max_reject_share is {self.max_reject_share}", fix="give a share from 0 to 1"
-            )
-
-
-class Curated(NamedTuple):
-    """The collections that a curation ends in; `summary` has one element."""
-
-    records: Any
-    rejects: Any
-    summary: Any
+    metric: str
+    warping: str
 
 
 class CurateTrials(beam.PTransform):
-    """PCollection[RawFile] -> Curated.
+    """PCollection[RawFile] -> curated tables and `summary.json` in a folder.
 
     Args:
-      options: what decides the records.
+      read: PCollection[RawFile] -> (PCollection[Trial], PCollection[Reject]).
+      layout: the columns of the records.
+      objective: what is warped, and how.
+      matched_splits: splits whose trials may form matched blocks.
+      shares: names of the metrics that lie in [0, 1].
+      folder: where tables and summary go; every worker must see it.
     """
 
-    def __init__(self, options: CurationOptions) -> None:
+    def __init__(
+        self,
+        read: beam.PTransform,
+        layout: Layout,
+        objective: Objective,
+        matched_splits: Collection[str],
+        folder: Path,
+        *,
+        shares: Collection[str] = (),
+    ) -> None:
         super().__init__()
-        self._options = options
+        self._shares = tuple(shares)
+        self._read, self._layout, self._objective = read, layout, objective
+        self._matched_splits, self._folder = frozenset(matched_splits), folder
 
     def expand(self, input_or_inputs: Any) -> Any:
-        """Parse, validate, find duplicates and blocks among the keys, mark, warp, summarise."""
-        options = self._options
-        parsed, unparsed = input_or_inputs | "Parse" >> ParseTrials(options.search_space, options.origin)
-        trials, invalid = parsed | "Validate" >> ValidateTrials(options.search_space)
+        """Read, validate, warp and put aside every trial; find duplicates and blocks among the keys."""
+        space, objective = self._layout.space, self._objective
+        parsed, unparsed = input_or_inputs | "Read" >> self._read
+        trials, invalid = parsed | "Validate" >> ValidateTrials(space, self._shares)
+        tables = (
+            trials
+            | "ToTables" >> ToTables(self._layout)
+            | "Warp" >> WarpTables(space, objective.metric, objective.warping)
+            | "Spill" >> SpillTables(self._folder)
+        )
+        # A trial with its curves is thousands of times larger than its key: only keys are grouped.
         keys = trials | "Key" >> beam.Map(trial_key)
         repeated = keys | "FindRepeatedIds" >> FindRepeatedIds()
         kept = keys | "KeepUnique" >> beam.Filter(_not_in, pvalue.AsDict(repeated))
         duplicates = kept | "FindDuplicates" >> FindDuplicates()
-        blocks = kept | "FindMatchedBlocks" >> FindMatchedBlocks()
-        of_block = blocks | "BlockOfTrial" >> beam.FlatMap(lambda b: [(i, b.block_id) for i in b.trial_ids])
-        # Trials with their curves stay where they are; what was found about them comes to them.
-        records = (
-            trials
-            | "Mark"
-            >> beam.FlatMap(
-                _mark,
-                pvalue.AsDict(repeated),
-                pvalue.AsDict(duplicates),
-                pvalue.AsDict(of_block),
-            )
-            | "Warp" >> WarpRecords(options.search_space, options.objective, options.warping)
-        )
+        blocks = kept | "FindMatchedBlocks" >> FindMatchedBlocks(self._matched_splits)
         repeats = repeated | "RejectRepeated" >> beam.MapTuple(_reject)
         rejects = (unparsed, invalid, repeats) | "AllRejects" >> beam.Flatten()
-        return Curated(records, rejects, (records, rejects, blocks) | "Summarize" >> Summarize())
+        collections = (tables, rejects, repeated, duplicates, blocks)
+        return collections | "Summarize" >> Summarize(self._folder / SUMMARY_NAME)
 
 
 def _not_in(key: Any, rejected: Mapping[str, str]) -> bool:
     return key.source not in rejected
-
-
-def _mark(
-    trial: Trial,
-    rejected: Mapping[str, str],
-    duplicates: Mapping[str, tuple[str, ...]],
-    blocks: Mapping[str, str],
-) -> Iterable[Record]:
-    if trial.source not in rejected:
-        yield Record(trial, duplicates.get(trial.trial_id, ()), blocks.get(trial.trial_id, ""))
 
 
 def _reject(source: str, reason: str) -> Reject:
@@ -112,16 +89,24 @@ def _reject(source: str, reason: str) -> Reject:
     return Reject(file, int(line), reason)
 
 
-def check_rejects(summary: Summary, rejects: Sequence[Reject], max_reject_share: float) -> None:
-    """Refuse a build that rejected too much.
+class SpillCurated(beam.PTransform):
+    """(PCollection[pa.Table], PCollection[Reject]) -> the same files as `CurateTrials`.
 
-    Raises:
-      InvalidInputError: names the share and the first rejected rows.
+    For sources whose tables are complete as they are read: ids unique, duplicates marked, objective warped.
+
+    Args:
+      folder: where tables and summary go; every worker must see it.
     """
-    rows = summary.records() + summary.rejects
-    if summary.rejects > max_reject_share * rows:
-        first = "; ".join(f"{reject.file}:{reject.line}: {reject.reason}" for reject in rejects[:5])
-        raise InvalidInputError(
-            f"{summary.rejects} of {rows} rows rejected, over the share of {max_reject_share:g}; {first}",
-            fix="mend the rows, or allow a larger max_reject_share",
-        )
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, input_or_inputs: Any) -> Any:
+        """Put the tables aside and summarise."""
+        tables, rejects = input_or_inputs
+        names = tables | "Spill" >> SpillTables(self._folder)
+        nothing = [
+            tables.pipeline | f"No{kind}" >> beam.Create([]) for kind in ("Repeats", "Duplicates", "Blocks")
+        ]
+        return (names, rejects, *nothing) | "Summarize" >> Summarize(self._folder / SUMMARY_NAME)

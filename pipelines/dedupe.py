@@ -48,15 +48,15 @@ def repeated_ids(keys: Iterable[TrialKey]) -> list[tuple[str, str]]:
 
     >>> key = TrialKey("a", "t", "matched", 1, "i", "f.jsonl:1", "same")
     >>> repeated_ids([key._replace(source="f.jsonl:2"), key])
-    [('f.jsonl:2', "trial_dir 'a' repeats the row f.jsonl:1")]
+    [('f.jsonl:2', "trial id 'a' repeats the row f.jsonl:1")]
     """
     ordered = sorted(keys, key=lambda key: _place(key.source))
     first = ordered[0]
     if len({key.fingerprint for key in ordered}) == 1:
-        reason = f"trial_dir {first.trial_id!r} repeats the row {first.source}"
+        reason = f"trial id {first.trial_id!r} repeats the row {first.source}"
         return [(key.source, reason) for key in ordered[1:]]
     sources = [key.source for key in ordered]
-    reason = f"trial_dir {first.trial_id!r} names different trials: {', '.join(sources)}"
+    reason = f"trial id {first.trial_id!r} names different trials: {', '.join(sources)}"
     return [(source, reason) for source in sources]
 
 

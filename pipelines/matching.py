@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apache_beam as beam
@@ -17,17 +17,24 @@ Cell = tuple[str, str]  # task, trial id
 class FindMatchedBlocks(beam.PTransform):
     """PCollection[TrialKey] -> PCollection[Block].
 
-    Only trials of the split `matched` take part: the collector meant those inputs to be shared, the data
-    say which tasks really share them. An input that a task lacks, say for a rejected row, falls into the
-    block of the tasks that have it. Where a task ran an input twice in a phase, the smaller trial id
-    stands for it. One task alone is no block.
+    In PD1 only trials of the split `matched` take part: the collector meant those inputs to be shared, the
+    data say which tasks really share them. An input that a task lacks, say for a rejected row, falls into the
+    block of the tasks that have it. Where a task ran an input twice in a phase, the smaller trial id stands
+    for it. One task alone is no block.
+
+    Args:
+      splits: splits whose trials take part.
     """
+
+    def __init__(self, splits: Collection[str]) -> None:
+        super().__init__()
+        self._splits = frozenset(splits)
 
     def expand(self, input_or_inputs: Any) -> Any:
         """Group trials by input, then inputs by their set of tasks."""
         return (
             input_or_inputs
-            | "Matched" >> beam.Filter(lambda key: key.split == "matched")
+            | "Matched" >> beam.Filter(lambda key, splits: key.split in splits, self._splits)
             | "KeyByInput" >> beam.Map(lambda key: ((key.phase, key.input_id), (key.task, key.trial_id)))
             | "GroupByInput" >> beam.GroupByKey()
             | "KeyByTasks" >> beam.FlatMapTuple(_key_by_tasks)

@@ -7,11 +7,14 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from hyperbo.errors import InvalidInputError
-from pipelines.records import RawFile
+from pipelines.records import Chunk, RawFile
 
+# Large enough that a chunk's cost is its rows, small enough that a few workers share a file evenly.
+_CHUNK_BYTES = 16 << 20
 _NAME = re.compile(r"pd1_(matched|unmatched)_phase([01])_results\.jsonl(\.gz)?")
 
 
@@ -57,25 +60,53 @@ def find_raw_files(folder: Path) -> tuple[RawFile, ...]:
 
 
 def _describe(path: Path, split: str, phase: int) -> RawFile:
-    rows = sum(1 for _ in read_lines(path))
+    chunks: list[Chunk] = []
+    rows = offset = number = 0
+    first, begin = 1, 0
+    for number, line in _numbered(path, 0, 1):
+        offset += len(line)
+        rows += bool(line.strip())
+        if offset - begin >= _CHUNK_BYTES:
+            chunks.append(Chunk(begin, first, number + 1 - first))
+            first, begin = number + 1, offset
+    if number >= first:
+        chunks.append(Chunk(begin, first, number + 1 - first))
+    # A gzip stream has no middle to start from: it is one piece of work.
+    divisible = tuple(chunks) if path.suffix != ".gz" else ()
+    return RawFile(path, split, phase, sha256_of(path), path.stat().st_size, rows, divisible)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, 64 hexadecimal digits."""
     with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256")
-    return RawFile(path, split, phase, digest.hexdigest(), path.stat().st_size, rows)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path, chunk: Chunk | None = None) -> Iterator[tuple[int, bytes]]:
     """Read the lines that are not blank, with their numbers from 1.
+
+    Args:
+      path: the file, gzipped if its name says so.
+      chunk: the lines to read; None for all.
 
     Raises:
       InvalidInputError: the file cannot be read, or its gzip stream is damaged or ends early; `where`
         is the file and the first line that could not be read.
     """
-    number = 0
+    begin = chunk or Chunk(0, 1, -1)
+    lines = _numbered(path, begin.offset, begin.first)
+    for number, line in lines if chunk is None else islice(lines, begin.lines):
+        if line.strip():
+            yield number, line
+
+
+def _numbered(path: Path, offset: int, first: int) -> Iterator[tuple[int, bytes]]:
+    number = first - 1
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, line
+            stream.seek(offset)
+            for number, line in enumerate(stream, start=first):
+                yield number, line
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInputError(
             f"cannot be read: {error}",

@@ -1,18 +1,23 @@
-"""What flows through the pipelines: raw files, trial keys, curated records, rejected rows."""
+"""What flows through the pipelines: raw files, trial keys, matched blocks, rejected rows."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hyperbo.trial import Trial
+
+class Chunk(NamedTuple):
+    """Consecutive lines of a file: where the first begins, its number from 1, and how many lines."""
+
+    offset: int
+    first: int
+    lines: int
 
 
 @dataclass(frozen=True)
 class RawFile:
-    """A file of trials, one JSON object per line, plain or gzipped.
+    """A file that trials are read from.
 
     Attributes:
       path: where it lies.
@@ -20,7 +25,8 @@ class RawFile:
       phase: the collection phase of its trials.
       sha256: hash of its bytes.
       size: number of its bytes.
-      rows: number of its lines that are not blank.
+      rows: number of trials it should hold, counted independently of the parser.
+      chunks: parts that can be read apart from each other; none where it is read from its beginning only.
     """
 
     path: Path
@@ -29,6 +35,7 @@ class RawFile:
     sha256: str
     size: int
     rows: int
+    chunks: tuple[Chunk, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,22 +73,3 @@ class Block(NamedTuple):
     tasks: tuple[str, ...]
     inputs: int
     trial_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Record:
-    """A trial, what was found about it among the others, and its derived arrays.
-
-    Attributes:
-      trial: the trial, its raw values untouched.
-      duplicates: ids of the other trials of the same task and input, sorted.
-      block: id of the matched block in which the trial stands for its task and input; empty for none.
-      x: the input in the unit cube, by the declared bounds.
-      y: the warped objective, to be maximised; NaN where the trial diverged or has no value.
-    """
-
-    trial: Trial
-    duplicates: tuple[str, ...] = ()
-    block: str = ""
-    x: tuple[float, ...] = ()
-    y: float = math.nan

@@ -1,79 +1,89 @@
-"""Summarize: how many records there are of each split, task and status; rejects and blocks."""
+"""Summarize: what a curation found, small enough to be held in one place, written as one file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
 
-from pipelines.records import Block
-
-Group = tuple[str, str, str]  # split, task, status
+from hyperbo.files import write_atomically
+from pipelines.records import Block, Reject
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a build found.
+    """What a curation found, in an order that does not depend on the runner.
 
     Attributes:
-      counts: records by split, task and status.
+      tables: names of the files of `SpillTables`.
       rejects: rows that became no record.
-      duplicates: records whose task ran the same input more than once.
-      blocks: the matched blocks: id, phase, tasks, number of inputs.
+      repeated: sources of those among them that are in the tables, for their id was not unique.
+      duplicates: for a trial whose task ran its input more than once, the ids of the others.
+      blocks: the matched blocks.
     """
 
-    counts: dict[str, dict[str, dict[str, int]]]
-    rejects: int
-    duplicates: int
-    blocks: list[dict[str, Any]]
-
-    def records(self, split: str | None = None) -> int:
-        """Number of records, of one split or of all."""
-        chosen = self.counts.values() if split is None else [self.counts.get(split, {})]
-        return sum(count for tasks in chosen for statuses in tasks.values() for count in statuses.values())
+    tables: tuple[str, ...]
+    rejects: tuple[Reject, ...]
+    repeated: tuple[str, ...]
+    duplicates: dict[str, tuple[str, ...]]
+    blocks: tuple[Block, ...]
 
 
 class Summarize(beam.PTransform):
-    """(PCollection[Record], PCollection[Reject], PCollection[Block]) -> PCollection of one Summary."""
+    """(tables, rejects, repeated, duplicates, blocks) -> a file that `read_summary` reads.
+
+    Args:
+      path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
 
     def expand(self, input_or_inputs: Any) -> Any:
-        """Count each collection and put the counts together."""
-        records, rejects, blocks = input_or_inputs
-        groups = (
-            records
-            | "Group" >> beam.Map(lambda r: (r.trial.split, r.trial.task, r.trial.status))
-            | "CountGroups" >> beam.combiners.Count.PerElement()
-        )
-        duplicates = (
-            records
-            | "Duplicates" >> beam.Filter(lambda r: bool(r.duplicates))
-            | "CountDuplicates" >> beam.combiners.Count.Globally()
-        )
+        """Bring the five collections to one place."""
+        gathered = [pvalue.AsIter(collection) for collection in input_or_inputs]
         return (
-            records.pipeline
+            input_or_inputs[0].pipeline
             | "Once" >> beam.Create([None])
-            | "Summary"
-            >> beam.Map(
-                _summary,
-                pvalue.AsIter(groups),
-                pvalue.AsSingleton(rejects | "CountRejects" >> beam.combiners.Count.Globally()),
-                pvalue.AsSingleton(duplicates),
-                pvalue.AsIter(blocks),
-            )
+            | "Write" >> beam.Map(_write, self._path, *gathered)
         )
 
 
-def _summary(
-    _: None, groups: Iterable[tuple[Group, int]], rejects: int, duplicates: int, blocks: Iterable[Block]
-) -> Summary:
-    counts: dict[str, dict[str, dict[str, int]]] = {}
-    for (split, task, status), count in sorted(groups):
-        counts.setdefault(split, {}).setdefault(task, {})[status] = count
-    listed = [
-        {"id": block.block_id, "phase": block.phase, "tasks": list(block.tasks), "inputs": block.inputs}
-        for block in sorted(blocks)
-    ]
-    return Summary(counts, rejects, duplicates, listed)
+def _write(
+    _: None,
+    path: Path,
+    tables: Iterable[str],
+    rejects: Iterable[Reject],
+    repeated: Iterable[tuple[str, str]],
+    duplicates: Iterable[tuple[str, tuple[str, ...]]],
+    blocks: Iterable[Block],
+) -> None:
+    summary = {
+        "tables": sorted(tables),
+        "rejects": [asdict(each) for each in sorted(rejects, key=lambda each: (each.file, each.line))],
+        "repeated": sorted(source for source, _ in repeated),
+        "duplicates": dict(sorted(duplicates)),
+        "blocks": sorted(blocks),
+    }
+    write_atomically(path, json.dumps(summary).encode())
+
+
+def read_summary(path: Path) -> Summary:
+    """Read what `Summarize` wrote."""
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    return Summary(
+        tables=tuple(fields["tables"]),
+        rejects=tuple(Reject(**each) for each in fields["rejects"]),
+        repeated=tuple(fields["repeated"]),
+        duplicates={trial: tuple(others) for trial, others in fields["duplicates"].items()},
+        blocks=tuple(
+            Block(block_id, phase, tuple(tasks), inputs, tuple(trial_ids))
+            for block_id, phase, tasks, inputs, trial_ids in fields["blocks"]
+        ),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apache_beam as beam
@@ -19,33 +19,31 @@ class ValidateTrials(beam.PTransform):
 
     Args:
       space: the declared bounds that hyperparameters must respect.
+      shares: names of the metrics that lie in [0, 1], such as error rates.
     """
 
-    def __init__(self, space: SearchSpace) -> None:
+    def __init__(self, space: SearchSpace, shares: Collection[str] = ()) -> None:
         super().__init__()
-        self._space = space
+        self._space, self._shares = space, tuple(shares)
 
     def expand(self, input_or_inputs: Any) -> Any:
         """Check every trial by itself."""
-        checked = input_or_inputs | "Check" >> beam.FlatMap(_check, self._space).with_outputs(
+        checked = input_or_inputs | "Check" >> beam.FlatMap(_check, self._space, self._shares).with_outputs(
             "rejects", main="trials"
         )
         return checked.trials, checked.rejects
 
 
-def _check(trial: Trial, space: SearchSpace) -> Iterable[Any]:
+def _check(trial: Trial, space: SearchSpace, shares: tuple[str, ...]) -> Iterable[Any]:
     try:
         validate(trial, space)
-        _check_error_rates(trial)
+        for name in shares:
+            value = trial.metrics[name]
+            # A comparison with NaN is false: an absent share breaks no rule.
+            if value < 0 or value > 1:
+                raise InvalidInputError(f"{name} = {value!r} is outside [0, 1]")
     except InvalidInputError as error:
         file, _, line = trial.source.rpartition(":")
         yield pvalue.TaggedOutput("rejects", Reject(file, int(line), error.what))
     else:
         yield trial
-
-
-def _check_error_rates(trial: Trial) -> None:
-    for name, value in trial.metrics.items():
-        # A comparison with NaN is false: an absent error rate breaks no rule.
-        if name.endswith("/error_rate") and (value < 0 or value > 1):
-            raise InvalidInputError(f"{name} = {value!r} is outside [0, 1]", where=trial.source)

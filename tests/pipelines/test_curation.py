@@ -1,20 +1,28 @@
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import pytest
-from apache_beam.testing.util import assert_that
-from beam_checks import expect, pipeline
+from beam_checks import pipeline
 from synthetic_pd1 import TASKS, rows, write
 
-from hyperbo.errors import InvalidInputError
-from pipelines.build import CurateTrials, CurationOptions, check_rejects
+from hyperbo.search_space import PD1_SEARCH_SPACE
+from pipelines.assemble import Assembly, assemble
+from pipelines.build import SUMMARY_NAME, CurateTrials, Objective
+from pipelines.parse import ParseTrials
+from pipelines.pd1_layout import pd1_layout
 from pipelines.raw_files import find_raw_files
 from pipelines.records import Reject
-from pipelines.summarize import Summary
+from pipelines.summarize import read_summary
 
 INPUTS = 6
+NAME = "pd1_matched_phase1_results.jsonl"
+LAYOUT = pd1_layout(curves=True)
 
 
 @pytest.fixture
@@ -23,76 +31,92 @@ def raw(tmp_path: Path) -> Path:
     first = rows("matched", 1, tasks=TASKS[:2], inputs=INPUTS)
     again = [row | {"trial_dir": "again/" + row["trial_dir"]} for row in first[:2]]
     bad = [first[0] | {"trial_dir": "bad", "hps.lr_hparams.power": 9.0}, "{"]
-    write(tmp_path, "pd1_matched_phase1_results.jsonl", [*first, *bad, first[3]])
-    write(tmp_path, "pd1_matched_phase0_results.jsonl.gz", again)
-    write(tmp_path, "pd1_unmatched_phase1_results.jsonl", rows("unmatched", 1, tasks=TASKS[:2], inputs=2))
-    return tmp_path
+    write(tmp_path / "raw", NAME, [*first, *bad, first[3]])
+    write(tmp_path / "raw", "pd1_matched_phase0_results.jsonl.gz", again)
+    unmatched = rows("unmatched", 1, tasks=TASKS[:2], inputs=2)
+    write(tmp_path / "raw", "pd1_unmatched_phase1_results.jsonl", unmatched)
+    return tmp_path / "raw"
 
 
-def test_from_raw_files_to_records_rejects_and_summary(raw: Path) -> None:
-    def check_records(records) -> None:
-        assert len({record.trial.trial_id for record in records}) == 2 * INPUTS + 2 + 4
-        by_id = {record.trial.trial_id: record for record in records}
-        repeated = by_id[f"matched1/{TASKS[0]}/00000"]
-        assert repeated.duplicates == (f"again/matched1/{TASKS[0]}/00000",)
-        assert repeated.block.startswith("phase1-")
-        assert by_id[f"matched1/{TASKS[0]}/00005"].duplicates == ()
-        # In phase 0 one task alone ran the inputs.
-        assert by_id[f"again/matched1/{TASKS[0]}/00000"].block == ""
-        assert by_id[f"unmatched1/{TASKS[0]}/00000"].block == ""
-        assert all(len(record.x) == 4 for record in records)
-
-    def check_summary(summaries) -> None:
-        (summary,) = summaries
-        assert (summary.records(), summary.rejects, summary.duplicates) == (2 * INPUTS + 2 + 4, 3, 4)
-        assert (summary.records("matched"), summary.records("unmatched")) == (2 * INPUTS + 2, 4)
-        (block,) = summary.blocks
-        assert (block["phase"], block["tasks"], block["inputs"]) == (
-            1,
-            ["digits-mlp-128", "digits-mlp-32"],
-            INPUTS,
-        )
-        diverged = [
-            r for r in rows("matched", 1, tasks=TASKS[:2], inputs=INPUTS) if r["status"] == "diverged"
-        ]
-        again = [
-            r for r in rows("matched", 1, tasks=TASKS[:2], inputs=INPUTS)[:2] if r["status"] == "diverged"
-        ]
-        counted = sum(statuses.get("diverged", 0) for statuses in summary.counts["matched"].values())
-        assert counted == len(diverged) + len(again)
-
+def curate(raw: Path, work: Path) -> Assembly:
+    work.mkdir()
+    read = ParseTrials(PD1_SEARCH_SPACE, "test")
+    objective = Objective("best_valid/error_rate", "negative_log")
     with pipeline() as p:
-        curated = p | beam.Create(find_raw_files(raw)) | CurateTrials(CurationOptions("test"))
-        assert_that(curated.records, check_records, label="records")
-        assert_that(curated.summary, check_summary, label="summary")
-        name = "pd1_matched_phase1_results.jsonl"
-        expect(
-            curated.rejects,
-            [
-                Reject(name, 13, "power = 9.0 is outside [0.1, 2.0]"),
-                Reject(
-                    name,
-                    14,
-                    "is not JSON: Expecting property name enclosed in double quotes: "
-                    "line 2 column 1 (char 2)",
-                ),
-                Reject(name, 15, f"trial_dir 'matched1/{TASKS[0]}/00003' repeats the row {name}:4"),
-            ],
-            "rejects",
-        )
+        _ = p | beam.Create(find_raw_files(raw)) | CurateTrials(read, LAYOUT, objective, ("matched",), work)
+    return assemble(work, read_summary(work / SUMMARY_NAME), LAYOUT.columns)
 
 
-def test_too_many_rejects_name_the_first_rows() -> None:
-    summary = Summary({"matched": {"t": {"done": 998}}}, rejects=2, duplicates=0, blocks=[])
-    rejects = [Reject("f.jsonl", 3, "is not JSON"), Reject("f.jsonl", 9, "status is missing")]
-    check_rejects(summary, rejects, 0.002)
-    with pytest.raises(
-        InvalidInputError,
-        match=r"2 of 1000 rows .* 0\.001; f\.jsonl:3: is not JSON; f\.jsonl:9: status is missing; mend",
-    ):
-        check_rejects(summary, rejects, 0.001)
+def records(assembly: Assembly, split: str) -> list[dict[str, Any]]:
+    return pa.concat_tables(assembly.read(split)).to_pylist()
 
 
-def test_a_share_is_between_0_and_1() -> None:
-    with pytest.raises(InvalidInputError, match=r"max_reject_share is 1\.5"):
-        CurationOptions("test", max_reject_share=1.5)
+def test_from_raw_files_to_records_rejects_and_summary(raw: Path, tmp_path: Path) -> None:
+    assembly = curate(raw, tmp_path / "work")
+    matched, unmatched = records(assembly, "matched"), records(assembly, "unmatched")
+    assert (len(matched), len(unmatched)) == (2 * INPUTS + 2, 4)
+    by_id = {record["trial_id"]: record for record in matched + unmatched}
+    assert len(by_id) == 2 * INPUTS + 2 + 4
+    repeated = by_id[f"matched1/{TASKS[0]}/00000"]
+    assert repeated["duplicates"] == [f"again/matched1/{TASKS[0]}/00000"]
+    assert repeated["block"].startswith("phase1-")
+    assert by_id[f"matched1/{TASKS[0]}/00005"]["duplicates"] == []
+    # In phase 0 one task alone ran the inputs.
+    assert by_id[f"again/matched1/{TASKS[0]}/00000"]["block"] == ""
+    assert by_id[f"unmatched1/{TASKS[0]}/00000"]["block"] == ""
+    for split in (matched, unmatched):
+        order = [(record["task"], record["phase"], record["trial_id"]) for record in split]
+        assert order == sorted(order)
+    (block,) = assembly.summary.blocks
+    assert (block.phase, block.tasks, block.inputs) == (1, ("digits-mlp-128", "digits-mlp-32"), INPUTS)
+    assert assembly.summary.rejects == (
+        Reject(NAME, 13, "power = 9.0 is outside [0.1, 2.0]"),
+        Reject(
+            NAME,
+            14,
+            "is not JSON: Expecting property name enclosed in double quotes: line 2 column 1 (char 2)",
+        ),
+        Reject(NAME, 15, f"trial id 'matched1/{TASKS[0]}/00003' repeats the row {NAME}:4"),
+    )
+
+
+def test_the_records_do_not_depend_on_the_order_of_the_rows(raw: Path, tmp_path: Path) -> None:
+    shuffled = tmp_path / "shuffled"
+    for number, file in enumerate(find_raw_files(raw)):
+        # The bad rows are left out: where a reject stands is where it stands.
+        lines = [json.loads(line) for line in _lines(file.path)[:12]]
+        write(tmp_path / "plain", file.path.name, lines)
+        random.Random(number).shuffle(lines)
+        write(shuffled, file.path.name, lines)
+    plain, other = (
+        curate(folder, tmp_path / f"work-{folder.name}") for folder in (tmp_path / "plain", shuffled)
+    )
+    for split in ("matched", "unmatched"):
+        first, second = records(plain, split), records(other, split)
+        assert [r.pop("source") for r in first] != [r.pop("source") for r in second]
+        assert repr(first) == repr(second)
+
+
+def test_rows_spread_over_many_tables_are_merged_in_order(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pipelines.assemble
+    import pipelines.tables
+
+    whole = curate(raw, tmp_path / "whole")
+    monkeypatch.setattr(pipelines.tables, "_TRIALS_AT_ONCE", 3)
+    monkeypatch.setattr(pipelines.tables, "ROWS_OF_BATCH", 2)
+    monkeypatch.setattr(pipelines.assemble, "ROWS_OF_BATCH", 2)
+    monkeypatch.setattr(pipelines.assemble, "_BYTES_AT_ONCE", 1)
+    cut = curate(raw, tmp_path / "cut")
+    assert len(cut.summary.tables) >= 6
+    assert cut.rows_at_once == 2
+    for split in ("matched", "unmatched"):
+        assert repr(records(cut, split)) == repr(records(whole, split))
+
+
+def _lines(path: Path) -> list[bytes]:
+    import gzip
+
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()

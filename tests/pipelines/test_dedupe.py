@@ -33,7 +33,7 @@ def test_the_fingerprint_covers_every_fact_but_the_source() -> None:
 
 def test_identical_rows_keep_the_first_line_by_number_not_by_text() -> None:
     copies = [key("a", source=f"f.jsonl:{line}", fingerprint="same") for line in (10, 9, 100)]
-    reason = "trial_dir 'a' repeats the row f.jsonl:9"
+    reason = "trial id 'a' repeats the row f.jsonl:9"
     assert repeated_ids(copies) == [("f.jsonl:10", reason), ("f.jsonl:100", reason)]
 
 
@@ -42,7 +42,7 @@ def test_different_rows_under_one_id_are_all_rejected() -> None:
         key("a", source="f.jsonl:2", fingerprint="x"),
         key("a", source="f.jsonl:1", fingerprint="y"),
     ]
-    reason = "trial_dir 'a' names different trials: f.jsonl:1, f.jsonl:2"
+    reason = "trial id 'a' names different trials: f.jsonl:1, f.jsonl:2"
     assert repeated_ids(conflicting) == [("f.jsonl:1", reason), ("f.jsonl:2", reason)]
 
 

@@ -53,7 +53,10 @@ def trial_keys(draw: st.DrawFn) -> list[TrialKey]:
 @given(trial_keys(), st.randoms(use_true_random=False))
 def test_blocks_are_those_of_the_definition_in_any_order(keys: list[TrialKey], random) -> None:
     with pipeline() as p:
-        expect(p | beam.Create(random.sample(keys, len(keys))) | FindMatchedBlocks(), blocks_by_hand(keys))
+        expect(
+            p | beam.Create(random.sample(keys, len(keys))) | FindMatchedBlocks(("matched",)),
+            blocks_by_hand(keys),
+        )
 
 
 def test_an_input_that_one_task_lacks_falls_into_a_block_of_its_own() -> None:
@@ -62,7 +65,7 @@ def test_an_input_that_one_task_lacks_falls_into_a_block_of_its_own() -> None:
         expect(
             p
             | beam.Create(keys)
-            | FindMatchedBlocks()
+            | FindMatchedBlocks(("matched",))
             | beam.Map(lambda b: (b.phase, b.tasks, b.inputs, b.trial_ids)),
             [
                 (1, ("t1", "t2", "t3"), 1, ("t1i1", "t2i1", "t3i1")),
@@ -79,4 +82,7 @@ def test_names_differ_by_phase_and_by_tasks() -> None:
 def test_of_an_input_run_twice_the_smaller_trial_id_stands_in_the_block() -> None:
     keys = [key("b", "t1"), key("a", "t1"), key("c", "t1"), key("d", "t2"), key("e", "t2", phase=0)]
     with pipeline() as p:
-        expect(p | beam.Create(keys) | FindMatchedBlocks() | beam.Map(lambda b: b.trial_ids), [("a", "d")])
+        expect(
+            p | beam.Create(keys) | FindMatchedBlocks(("matched",)) | beam.Map(lambda b: b.trial_ids),
+            [("a", "d")],
+        )

@@ -160,25 +160,8 @@ def test_the_transform_sorts_rows_into_trials_and_rejects(tmp_path: Path) -> Non
         )
 
 
-def test_truncated_gzip_keeps_the_rows_before_and_rejects_the_rest(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_to_its_end_stops_the_pipeline(tmp_path: Path) -> None:
     path = write(tmp_path, "x.jsonl.gz", rows("matched", 1, inputs=50))
     path.write_bytes(path.read_bytes()[:-2000])
-
-    def one_reject(line: int) -> bool:
-        return 1 < line <= 200
-
-    with pipeline() as p:
-        trials, rejects = p | beam.Create([raw_file(path)]) | ParseTrials(PD1_SEARCH_SPACE, "test")
-        expect(trials | beam.combiners.Count.Globally() | beam.Map(one_reject), [True], "trials")
-        expect(
-            rejects | beam.Map(lambda r: (r.file, one_reject(r.line), r.reason.partition(":")[0])),
-            [("x.jsonl.gz", True, "cannot be read")],
-            "rejects",
-        )
-
-
-def test_a_file_of_which_nothing_can_be_read_stops_the_pipeline(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl.gz"
-    path.write_bytes(b"not gzip")
-    with pytest.raises(Exception, match=r"x\.jsonl\.gz:1: cannot be read"), pipeline() as p:
+    with pytest.raises(Exception, match=r"x\.jsonl\.gz:\d+: cannot be read"), pipeline() as p:
         _ = p | beam.Create([raw_file(path)]) | ParseTrials(PD1_SEARCH_SPACE, "test")

@@ -12,6 +12,7 @@ from synthetic_pd1 import rows
 from hyperbo.search_space import PD1_SEARCH_SPACE
 from hyperbo.trial import Trial
 from pipelines.parse import parse_trial
+from pipelines.pd1_layout import ERROR_RATES
 from pipelines.records import Reject
 from pipelines.validate import ValidateTrials
 
@@ -41,7 +42,7 @@ def test_a_trial_that_breaks_a_rule_is_rejected_and_others_pass(
     good, bad = trial(1), trial(2, **changes)
     expected = reason or f"curves differ in length: { ({n: len(c) for n, c in bad.curves.items()}) }"
     with pipeline() as p:
-        trials, rejects = p | beam.Create([good, bad]) | ValidateTrials(PD1_SEARCH_SPACE)
+        trials, rejects = p | beam.Create([good, bad]) | ValidateTrials(PD1_SEARCH_SPACE, ERROR_RATES)
         expect(trials, [good], "trials")
         expect(rejects, [Reject("x.jsonl", 2, expected)], "rejects")
 
@@ -56,6 +57,6 @@ def test_bounds_themselves_and_absent_values_are_valid() -> None:
     }
     good = trial(1, **bounds)
     with pipeline() as p:
-        trials, rejects = p | beam.Create([good]) | ValidateTrials(PD1_SEARCH_SPACE)
+        trials, rejects = p | beam.Create([good]) | ValidateTrials(PD1_SEARCH_SPACE, ERROR_RATES)
         expect(trials, [good], "trials")
         expect(rejects, [], "rejects")

@@ -1,0 +1,1 @@
+"""Runs of Bayesian optimization: what evaluations observed, as records."""

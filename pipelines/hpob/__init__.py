@@ -1,0 +1,1 @@
+"""HPO-B: the benchmark's files, read as streams into tables of curated records."""

@@ -1,0 +1,184 @@
+"""Reading a file of HPO-B as a stream: the raw rows of one dataset after the other."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ijson
+import numpy as np
+
+from hyperbo.errors import InvalidInputError
+from pipelines.hpob.raw_files import read_pieces
+
+# Larger pieces are no faster, and the events of a piece are in memory at once.
+_PIECE = 1 << 16
+# What JSON or a float64 cannot hold but Python's json writes, or nearly: a large exponent, NaN, Infinity.
+_NO_NUMBER = re.compile(rb"(?<![^\[,:\s])(-?(?:NaN|Infinity|[\d.]+[eE]\+?\d{3,}))(?=[\],}\s])")
+_ID = re.compile(r"[\w.-]+")
+Events = Iterator[tuple[str, Any]]
+
+
+class Rows(NamedTuple):
+    """A list of rows of numbers, flat.
+
+    Attributes:
+      values: the entries of all rows; NaN in place of what is not a number.
+      ends: where each row ends within them.
+      wrong: the first entry of a row that is not a number, by row: its column and value.
+    """
+
+    values: np.ndarray
+    ends: np.ndarray
+    wrong: dict[int, tuple[int, Any]]
+
+
+class RawDataset(NamedTuple):
+    """What a file holds of one dataset of a search space; `x` and `y` have equally many rows."""
+
+    search_space: str
+    dataset: str
+    x: Rows
+    y: Rows
+
+
+def read_datasets(path: Path, search_space: str | None = None) -> Iterator[RawDataset]:
+    """Read a file once, from its beginning to its end, with the rows of one dataset in memory at a time.
+
+    Args:
+      path: a file of the layout {search space: {dataset: {"X": [[...]], "y": [[...]]}}}, plain or gzipped.
+      search_space: the one to read, others are passed over; all if None.
+
+    Raises:
+      InvalidInputError: the file cannot be read, is not JSON, is cut short or is of another layout; a
+        dataset comes twice or has other numbers of rows in X and y. `where` is the file and the dataset.
+    """
+    place = path.name
+    seen: set[tuple[str, str]] = set()
+    events = chain.from_iterable(_batches(path))
+    try:
+        _expect(next(events), "start_map", "the file")
+        for space in _keys(events, "the file"):
+            place = f"{path.name}#{space}"
+            if search_space not in (None, space):
+                _pass_over(events)
+                continue
+            _expect(next(events), "start_map", "the search space")
+            for dataset in _keys(events, "the search space"):
+                place = f"{path.name}#{space}/{dataset}"
+                if (space, dataset) in seen:
+                    raise InvalidInputError("the dataset comes twice", fix="remove one of the two")
+                seen.add((space, dataset))
+                yield RawDataset(space, dataset, *_read_dataset(events))
+        place = path.name
+        for _ in events:  # Nothing may follow: the parser says so.
+            pass
+    except InvalidInputError as error:
+        raise InvalidInputError(error.what, where=place, fix=error.fix) from error
+
+
+def _batches(path: Path) -> Iterator[list[tuple[str, Any]]]:
+    events: Any = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events, use_float=True)
+    try:
+        # Pieces end with a comma: no number is cut in two.
+        for piece in read_pieces(path, _PIECE, b","):
+            parser.send(_quoted(piece))
+            yield events
+            events.clear()
+        parser.close()
+    except ijson.JSONError as error:
+        yield events  # What came before the fault: it says where we are.
+        text = error.args[0] if error.args else ""
+        text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+        raise InvalidInputError(
+            f"is not JSON or is cut short: {text.splitlines()[0] if text else 'no reason given'}",
+            fix="fetch or write the file again",
+        ) from error
+
+
+def _quoted(piece: bytes) -> bytes:
+    """Quote what is not a number, so that it costs a row and not the file.
+
+    >>> _quoted(b"[NaN, 0.5, 1e999, 2e-05]")
+    b'["NaN", 0.5, "1e999", 2e-05]'
+    """
+    # Rows hold e for small numbers only, as in 2e-05: nearly always there is nothing to look for.
+    if b"N" in piece or b"I" in piece or b"E" in piece or piece.count(b"e") != piece.count(b"e-"):
+        return _NO_NUMBER.sub(rb'"\1"', piece)
+    return piece
+
+
+def _expect(event: tuple[str, Any], kind: str, what: str) -> None:
+    if event[0] != kind:
+        wanted = {"start_map": "an object", "start_array": "an array"}[kind]
+        raise InvalidInputError(f"{what} is {_shown(event)}, not {wanted}")
+
+
+def _keys(events: Events, what: str) -> Iterator[str]:
+    """Keys of an object whose values the caller reads, from after its beginning until its end."""
+    for event, key in events:
+        if event == "end_map":
+            return
+        if not _ID.fullmatch(key):
+            raise InvalidInputError(f"{what} has the key {key!r}, not an id")
+        yield key
+
+
+def _pass_over(events: Events) -> None:
+    depth = 0
+    for event, _ in events:
+        if event in ("start_map", "start_array"):
+            depth += 1
+        elif event in ("end_map", "end_array"):
+            depth -= 1
+        if not depth:
+            return
+
+
+def _read_dataset(events: Events) -> tuple[Rows, Rows]:
+    _expect(next(events), "start_map", "the dataset")
+    members: dict[str, Rows] = {}
+    for name in _keys(events, "the dataset"):
+        if name not in ("X", "y") or name in members:
+            raise InvalidInputError(f"the dataset has the field {name} besides X and y, each once")
+        _expect(next(events), "start_array", name)
+        members[name] = _read_rows(events, name)
+    missing = [name for name in ("X", "y") if name not in members]
+    if missing:
+        raise InvalidInputError(f"the dataset has no {' and no '.join(missing)}")
+    x, y = members["X"], members["y"]
+    if len(x.ends) != len(y.ends):
+        raise InvalidInputError(f"X has {len(x.ends)} rows, y has {len(y.ends)}")
+    return x, y
+
+
+def _read_rows(events: Events, name: str) -> Rows:
+    """Read an array of arrays, from after its beginning to its end. The loop that the time goes into."""
+    values, ends, wrong = array("d"), array("q"), {}
+    append = values.append
+    for event, value in events:
+        if event == "end_array":
+            break
+        _expect((event, value), "start_array", f"{name}[{len(ends)}]")
+        for event, value in events:
+            if event == "number":
+                append(value)
+            elif event == "end_array":
+                break
+            elif event in ("string", "boolean", "null"):
+                wrong.setdefault(len(ends), (len(values) - (ends[-1] if ends else 0), value))
+                append(float("nan"))
+            else:
+                raise InvalidInputError(f"{name}[{len(ends)}] has an entry that is {_shown((event, value))}")
+        ends.append(len(values))
+    return Rows(np.frombuffer(values), np.frombuffer(ends, np.int64), wrong)
+
+
+def _shown(event: tuple[str, Any]) -> str:
+    kind, value = event
+    return {"start_map": "an object", "start_array": "an array"}.get(kind, repr(value)[:60])

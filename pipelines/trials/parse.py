@@ -1,0 +1,163 @@
+"""ParseTrialFiles: rows of anyone's trials become trials; a row that cannot becomes a reject."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam import pvalue
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.trial import Status, Trial
+from hyperbo.warping import output_warping
+from pipelines.fields import curve, number, shown, text
+from pipelines.records import RawFile, Reject
+from pipelines.trials.description import NameSource, StatusColumn, TrialsDescription
+from pipelines.trials.rows import read_rows, suffix_of
+
+_LARGEST_PHASE = 2**31 - 1
+
+
+class ParseTrialFiles(beam.PTransform):
+    """PCollection[RawFile] -> (PCollection[Trial], PCollection[Reject]).
+
+    Rows that the description skips become neither.
+
+    Args:
+      description: what the columns mean.
+      origin: how the trials came about, written into each.
+    """
+
+    def __init__(self, description: TrialsDescription, origin: str) -> None:
+        super().__init__()
+        self._description, self._origin = description, origin
+
+    def expand(self, input_or_inputs: Any) -> Any:
+        """Spread the files over the workers, and parse each row where it is read."""
+        parsed = (
+            input_or_inputs
+            | "Spread" >> beam.Reshuffle()
+            | "ParseFile"
+            >> beam.FlatMap(_parse_file, self._description, self._origin).with_outputs(
+                "rejects", main="trials"
+            )
+        )
+        return parsed.trials, parsed.rejects
+
+
+def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterable[Any]:
+    status = description.status
+    columns = description.columns
+    accepted = columns.keys()
+    for place, row in read_rows(file.path, columns):
+        try:
+            if isinstance(row, InvalidInputError):
+                raise row
+            if status and status.skips(row):
+                continue
+            if row.keys() != accepted:
+                description.check_columns(row)
+                accepted = row.keys()
+            yield parse_trial(row, file, place, description, origin)
+        except InvalidInputError as error:
+            yield pvalue.TaggedOutput("rejects", Reject(file.path.name, place, error.what))
+
+
+def parse_trial(
+    row: Mapping[str, Any], file: RawFile, place: int, description: TrialsDescription, origin: str
+) -> Trial:
+    """Make a trial of one row.
+
+    The trial's id is `<task>/<id within the task>`. A null, an empty cell and a NaN are all NaN in metrics
+    and curves. A trial that is done may lack a finite objective, one that diverged may have it: both stay.
+
+    Args:
+      row: the columns that the description names, of plain values.
+      file: where the row stands.
+      place: line or number of the row.
+      description: what the columns mean.
+      origin: how the trial came about.
+
+    Raises:
+      InvalidInputError: a column holds what it should not, or the objective has no warped value.
+    """
+    source = f"{file.path.name}:{place}"
+    task = _name(description.task, row, file.path)
+    hyperparameters = {
+        name: _hyperparameter(row, column) for name, column in description.parameter_columns.items()
+    }
+    metrics = {name: number(row[name], name) for name in description.metric_names}
+    objective = metrics[description.objective]
+    status = _status(description.status, row, objective)
+    if status == "done":
+        _check_warpable(objective, description)
+    return Trial(
+        task=task,
+        task_dataset=_name(description.task_dataset, row, file.path) if description.task_dataset else task,
+        trial_id=f"{task}/{_identifier(row, description.trial_id) if description.trial_id else source}",
+        split=file.split,
+        phase=_phase(row, description.phase) if description.phase else file.phase,
+        origin=origin,
+        source=source,
+        status=status,
+        hyperparameters=hyperparameters,
+        input_id=description.space.input_id(hyperparameters),
+        metrics=metrics,
+        curves={name: curve(row[name], name) for name in description.curves if row[name] is not None},
+    )
+
+
+def _name(source: NameSource, row: Mapping[str, Any], path: Path) -> str:
+    if source.file_name:
+        return path.name.removesuffix(suffix_of(path))
+    return _identifier(row, source.column) if source.column else source.name
+
+
+def _identifier(row: Mapping[str, Any], column: str) -> str:
+    """A text, or a whole number as text."""
+    return str(row[column]) if type(row[column]) is int else text(row, column)
+
+
+def _hyperparameter(row: Mapping[str, Any], column: str) -> float:
+    value = row[column]
+    if value is None:
+        raise InvalidInputError(f"{column} has no value")
+    if isinstance(value, str):
+        raise InvalidInputError(
+            f"{column} is {shown(value)}, not a number; text (categorical) parameters are not supported"
+        )
+    return number(value, column)
+
+
+def _status(status: StatusColumn | None, row: Mapping[str, Any], objective: float) -> Status:
+    if status is None:
+        return "done" if math.isfinite(objective) else "diverged"
+    value = _identifier(row, status.column)
+    if value not in status.meanings:
+        raise InvalidInputError(
+            f"{status.column} is {shown(value)}, which no list of status names: "
+            f"{', '.join(map(repr, status.meanings))}"
+        )
+    return status.meanings[value]
+
+
+def _phase(row: Mapping[str, Any], column: str) -> int:
+    value = number(row[column], column)
+    if not (value.is_integer() and 0 <= value <= _LARGEST_PHASE):
+        raise InvalidInputError(f"{column} is {shown(row[column])}, not a phase: a whole number from 0")
+    return int(value)
+
+
+def _check_warpable(objective: float, description: TrialsDescription) -> None:
+    if not math.isfinite(objective):
+        return
+    with np.errstate(all="ignore"):
+        (y,) = output_warping(description.warping).warp(np.array([objective]))
+    if not math.isfinite(y):
+        raise InvalidInputError(
+            f"{description.objective} = {objective!r} has no value under the warping {description.warping}"
+        )

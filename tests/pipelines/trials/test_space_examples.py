@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from pathlib import Path
+
+import apache_beam as beam
+import optuna
+import pytest
+from beam_checks import expect, pipeline
+
+from hyperbo.trial import Trial, validate
+from pipelines.trials.description import TrialsDescription
+from pipelines.trials.parse import ParseTrialFiles, parse_trial
+from pipelines.trials.raw_files import find_trial_files
+from pipelines.trials.rows import read_rows
+from pipelines.trials.space_file import read_space_file
+
+ROOT = Path(__file__).parents[3]
+CARD = ROOT / "pd1_builder" / "trials" / "README.md"
+TASKSET = ROOT.parent / "shared" / "data" / "taskset"
+
+
+def blocks_of_the_card(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", CARD.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def read(paths: list[Path], description: TrialsDescription) -> list[Trial]:
+    """All trials; any reject fails."""
+    trials = []
+    for file in find_trial_files(paths, description):
+        for place, row in read_rows(file.path, description.columns):
+            assert isinstance(row, dict)
+            if not (description.status and description.status.skips(row)):
+                trials.append(parse_trial(row, file, place, description, "test"))
+                validate(trials[-1], description.space)
+    return trials
+
+
+def test_the_first_example_of_the_card_reads_its_table(tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[0])
+    (tmp_path / "runs.csv").write_text(blocks_of_the_card("csv")[0])
+    trials = read([tmp_path / "runs.csv"], read_space_file(tmp_path / "space.toml"))
+    assert [(trial.trial_id, trial.task_dataset, trial.status) for trial in trials] == [
+        ("resnet-cifar/r1", "cifar", "done"),
+        ("resnet-cifar/r2", "cifar", "diverged"),
+        ("mlp-cifar/r1", "cifar", "done"),
+    ]
+    assert trials[0].hyperparameters == {"learning_rate": 0.1, "momentum": 0.9}
+    assert trials[0].metrics == {"valid/loss": 0.41, "test/loss": 0.43, "seconds": 812.0}
+
+
+def study() -> optuna.Study:
+    """Trials in each of Optuna's states."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("learning_rate", 1e-5, 1.0, log=True)
+        layers = trial.suggest_int("layers", 1, 5)
+        trial.set_user_attr("seconds", 1.5)
+        if trial.number == 2:
+            trial.report(0.75, step=1)
+            raise optuna.TrialPruned
+        return math.nan if trial.number == 3 else rate + layers
+
+    study.optimize(objective, n_trials=6)
+    study.ask()
+    study.enqueue_trial({"learning_rate": 0.1, "layers": 2})
+    return study
+
+
+@pytest.mark.parametrize("name", ["resnet.csv", "resnet.csv.gz", "resnet.parquet", "resnet.indexed.csv"])
+def test_an_export_of_an_optuna_study_is_read_by_the_example_of_the_card(name: str, tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[1])
+    finished = study()
+    path = tmp_path / name
+    if path.suffix == ".parquet":
+        finished.trials_dataframe().to_parquet(path)
+    else:
+        finished.trials_dataframe().to_csv(path, index="indexed" in name)
+    trials = read([path], read_space_file(tmp_path / "space.toml"))
+    states = [trial.state.name for trial in finished.trials]
+    assert states == ["COMPLETE", "COMPLETE", "PRUNED", "FAIL", "COMPLETE", "COMPLETE", "RUNNING", "WAITING"]
+    assert len(trials) == 6
+    meaning = {"COMPLETE": "done", "FAIL": "diverged", "PRUNED": "infeasible"}
+    for trial, origin in zip(trials, finished.trials, strict=False):
+        assert trial.trial_id == f"{trial.task}/{origin.number}"
+        assert trial.task == name.split(".csv")[0].removesuffix(".parquet")
+        assert trial.status == meaning[origin.state.name]
+        assert trial.hyperparameters == origin.params
+        assert repr(trial.metrics["value"]) == repr(math.nan if origin.value is None else origin.value)
+
+
+needs_taskset = pytest.mark.skipif(not TASKSET.is_dir(), reason="../shared/data/taskset is not here")
+
+
+@needs_taskset
+def test_taskset_is_read_in_full_and_bit_for_bit() -> None:
+    description = read_space_file(ROOT / "docs" / "examples" / "taskset.toml")
+    paths = sorted(TASKSET.glob("*.jsonl.gz"))[:3]
+    trials = read(paths, description)
+    rows = [json.loads(line) for path in paths for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert len(trials) == len(rows) == 3000
+    assert len({trial.trial_id for trial in trials}) == 3000
+    # The same inputs in every task.
+    assert len({trial.input_id for trial in trials}) == 1000
+    for trial, row in zip(trials, rows, strict=True):
+        assert (trial.task, trial.task_dataset) == (row["task"], "imdb")
+        assert trial.trial_id == f"{row['task']}/{row['trial']}"
+        assert trial.status == row["status"]
+        assert trial.hyperparameters == {
+            name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")
+        }
+        best = row["best_valid/loss"]
+        assert repr(trial.metrics) == repr({"best_valid/loss": math.nan if best is None else best})
+        for name in ("train/loss", "valid/loss", "test/loss"):
+            assert repr(trial.curves[name]) == repr(
+                tuple(math.nan if value is None else value for value in row[name])
+            )
+    assert max(value for trial in trials for value in trial.curves["train/loss"] if value == value) > 1e9
+
+
+@needs_taskset
+def test_taskset_passes_through_beam() -> None:
+    description = read_space_file(ROOT / "docs" / "examples" / "taskset.toml")
+    files = find_trial_files(sorted(TASKSET.glob("*.jsonl.gz"))[:2], description)
+    with pipeline() as p:
+        trials, rejects = p | beam.Create(files) | ParseTrialFiles(description, "test")
+        expect(trials | beam.combiners.Count.Globally(), [2000], "trials")
+        expect(rejects, [], "rejects")
