@@ -78,5 +78,15 @@ def find(reference: str, data_dir: Path | None = None) -> Version:
     return chosen[-1]
 
 
+def newest_below(dataset: str, version: str, data_dir: Path | None = None) -> Version | None:
+    """The newest version of a dataset before another; None where there is none."""
+    earlier = [
+        each
+        for each in versions(data_dir)
+        if each.dataset == dataset and _numbers(each.version) < _numbers(version)
+    ]
+    return earlier[-1] if earlier else None
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))

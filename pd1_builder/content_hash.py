@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,9 +14,7 @@ import pyarrow.compute as pc
 
 # `x` and `y` follow from the raw values and the declared search space and warping, both of them hashed; their
 # last bit depends on a platform's logarithm. A record's source is where it was read, not what it says.
-_NOT_HASHED = ("source", "y", "x.")
-# The one order of records within a split, in which they are hashed and stored as Parquet.
-CANONICAL_ORDER = ("task", "phase", "trial_id")
+_NOT_HASHED = re.compile(r"source|y|x(\..*)?")
 
 
 def content_hash(declared: Mapping[str, Any], splits: Mapping[str, Iterable[pa.Table]]) -> str:
@@ -23,7 +22,7 @@ def content_hash(declared: Mapping[str, Any], splits: Mapping[str, Iterable[pa.T
 
     Args:
       declared: what the derived columns follow from, as JSON values.
-      splits: the records of each split in `CANONICAL_ORDER`, in tables of any number of rows.
+      splits: the records of each split in canonical order, in tables of any number of rows.
 
     Returns:
       SHA-256 as 64 hexadecimal digits; equal for equal records however the tables are cut.
@@ -35,7 +34,7 @@ def content_hash(declared: Mapping[str, Any], splits: Mapping[str, Iterable[pa.T
         for table in splits[split]:
             rows += table.num_rows
             for name in table.column_names:
-                if not name.startswith(_NOT_HASHED):
+                if not _NOT_HASHED.fullmatch(name):
                     column = hashes.setdefault(name, _ColumnHash())
                     for chunk in table[name].chunks:
                         column.update(chunk)

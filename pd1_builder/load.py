@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
-from hyperbo.tuning_data import MatchedBlock, Provenance, Task, TuningData
+from hyperbo.tuning_data import Provenance, TuningData
+from pd1_builder.arrays import lay_out_blocks, lay_out_tasks
 from pd1_builder.catalog import find
 from pd1_builder.manifest import Manifest, read_manifest
-from pd1_builder.preparations import Preparation
+from pd1_builder.preparations import Preparation, Prepared, prepare
 from pd1_builder.preparations import preparation as named_preparation
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _LOGGER = logging.getLogger(__name__)
 @overload
 def load(
     reference: str,
-    preparation: str = ...,
+    preparation: str | None = ...,
     *,
     as_: Literal["tuning_data"] = ...,
     data_dir: Path | None = ...,
@@ -42,7 +44,7 @@ def load(
 ) -> pd.DataFrame: ...
 def load(
     reference: str,
-    preparation: str | None = "paper",
+    preparation: str | None = None,
     *,
     as_: Literal["tuning_data", "dataframe"] = "tuning_data",
     data_dir: Path | None = None,
@@ -52,106 +54,122 @@ def load(
 
     Args:
       reference: `<name>/<config>:<version>`; without a version, the newest there is.
-      preparation: name of the reading. None, for a DataFrame only: every record as it is stored.
+      preparation: name of the reading, one of `preparations.PREPARATIONS`. None: for tuning data `paper` for
+        pd1 and `observed` for other datasets; for a DataFrame every record as it is stored.
       as_: `tuning_data` for the method's arrays; `dataframe` for all columns, one row per trial.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
       skip_empty_tasks: leave out, with a line in the log, tasks of which the preparation keeps no trial.
 
     Returns:
       Tasks sorted by name, and for every matched block found in the data the same inputs on all of its
-      tasks, with `y` NaN where a task's trial has none. Or a DataFrame.
+      tasks, with `y` NaN where a task's trial has none. Or a DataFrame; under a preparation it has the trials
+      that are in tasks, `y` and the metric of the objective as the preparation reads them.
 
     Raises:
       NotAvailableError: there is no such version.
       VersionConflictError: the version's files are not those of its manifest.
-      InvalidInputError: the preparation keeps no trial of a task, and `skip_empty_tasks` is not set.
+      InvalidInputError: the preparation keeps no trial of a task and `skip_empty_tasks` is not set; or it is
+        no reading of this dataset, or needs columns that are not there; or tuning data was asked of a version
+        that spans several search spaces.
     """
-    version = find(reference, data_dir)
-    manifest = read_manifest(version.folder)
-    if as_ == "dataframe":
-        table = _read(version.folder, manifest, None)
-        if preparation is not None:
-            chosen = named_preparation(preparation)
-            kept = _in_phases(table, chosen) & np.isfinite(table["y"].to_numpy())
-            table = table.filter(pa.array(kept))
-        return table.to_pandas()
-    if as_ != "tuning_data":
+    if as_ not in ("tuning_data", "dataframe"):
         raise InvalidInputError(f"as_ is {as_!r}", fix="use tuning_data or dataframe")
+    version = find(reference, data_dir)
+    chosen = named_preparation(preparation, version.dataset)
+    manifest = read_manifest(version.folder)
+    files = parquet_files(version.folder, manifest)
+    _require_columns(files, manifest, chosen)
+    if as_ == "tuning_data":
+        return _tuning_data(files, manifest, chosen, skip_empty_tasks)
     if preparation is None:
-        raise InvalidInputError(
-            "tuning data needs a preparation", where=reference, fix="name one, such as paper"
-        )
-    return _tuning_data(version.folder, manifest, named_preparation(preparation), skip_empty_tasks)
+        return _read(files).to_pandas()
+    return _dataframe(files, manifest, chosen)
 
 
-def _read(folder: Path, manifest: Manifest, columns: list[str] | None) -> pa.Table:
+def parquet_files(folder: Path, manifest: Manifest) -> dict[str, Path]:
+    """The Parquet file of each split.
+
+    Raises:
+      VersionConflictError: a file is missing, or its size is not that of the manifest.
+    """
     recorded = {file.name: file.size for file in manifest.files}
-    tables = []
-    for split in manifest.counts:
-        path = folder / f"{split}.parquet"
+    paths = {split: folder / f"{split}.parquet" for split in manifest.counts}
+    for path in paths.values():
         size = path.stat().st_size if path.exists() else None
         if size is None or size != recorded.get(path.name):
             raise VersionConflictError(
                 f"{path} has {size} bytes, not the {recorded.get(path.name)} of the manifest; "
                 f"remove {folder} and build {manifest.reference} again"
             )
+    return paths
+
+
+def _require_columns(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> None:
+    for path in files.values():
+        missing = set(preparation.columns()) - {"split", *pq.read_schema(path).names}
+        if missing:
+            raise InvalidInputError(
+                f"the preparation {preparation.name!r} needs the columns {', '.join(sorted(missing))}",
+                where=manifest.reference,
+                fix="load a config that has them, or choose another preparation",
+            )
+
+
+def _read(files: Mapping[str, Path], columns: Sequence[str] | None = None) -> pa.Table:
+    """The records of all splits: `split`, and all of their columns or those named."""
+    tables = []
+    for split, path in files.items():
         table = pq.read_table(path, columns=columns)
         label = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int8)), pa.array([split]))
         tables.append(table.add_column(0, "split", label.cast(pa.string())))
     return pa.concat_tables(tables)
 
 
-def _in_phases(table: pa.Table, preparation: Preparation) -> np.ndarray:
-    return np.isin(table["phase"].to_numpy(), preparation.phases)
+def _objective(manifest: Manifest) -> str:
+    return f"metrics.{manifest.parameters['objective']}"
+
+
+def _dataframe(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> pd.DataFrame:
+    table = _read(files)
+    prepared = _prepare(table, manifest, preparation)
+    table = prepared.table
+    for name, values in ((_objective(manifest), prepared.objective), ("y", prepared.y)):
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    return table.filter(pa.array(np.isfinite(prepared.y))).to_pandas()
+
+
+def _prepare(table: pa.Table, manifest: Manifest, preparation: Preparation) -> Prepared:
+    return prepare(table, preparation, _objective(manifest), manifest.parameters["warping"])
 
 
 def _tuning_data(
-    folder: Path, manifest: Manifest, preparation: Preparation, skip_empty_tasks: bool
+    files: Mapping[str, Path], manifest: Manifest, preparation: Preparation, skip_empty_tasks: bool
 ) -> TuningData:
     space = manifest.space
-    objective = f"metrics.{manifest.parameters['objective']}"
-    inputs = [f"x.{name}" for name in space.names]
-    names = ["task", "task_dataset", "trial_id", "phase", "input_id", "block", "y", objective, *inputs]
-    table = _read(folder, manifest, names)
-    table = table.filter(pa.array(_in_phases(table, preparation)))
-    x = np.stack([table[name].to_numpy() for name in inputs], axis=1)
-    y = table["y"].to_numpy()
-
-    tasks = []
-    coded = table["task"].combine_chunks().dictionary_encode()
-    codes = coded.indices.to_numpy()
-    code_of = {name: code for code, name in enumerate(coded.dictionary.to_pylist())}
-    kept = np.isfinite(y)
-    # Every task recorded, not only those that the phases left: none goes missing without a word.
-    for name in sorted({task for tasks in manifest.counts.values() for task in tasks}):
-        rows = np.flatnonzero(kept & (codes == code_of.get(name, -1)))
-        if len(rows) == 0:
-            _empty_task(manifest, preparation, name, skip_empty_tasks)
-            continue
-        chosen = table.take(rows)
-        tasks.append(
-            Task(
-                name=name,
-                dataset=chosen["task_dataset"][0].as_py(),
-                x=x[rows],
-                y=y[rows],
-                objective=chosen[objective].to_numpy(),
-                trial_ids=tuple(chosen["trial_id"].to_pylist()),
-            )
+    if space is None:
+        raise InvalidInputError(
+            "spans several search spaces",
+            where=manifest.reference,
+            fix=f"load {manifest.dataset.partition('/')[0]}/<search space>, or as_='dataframe'",
         )
-    if not tasks:
+    inputs = [f"x.{name}" for name in space.names]
+    columns = ["task", "task_dataset", "trial_id", "phase", "y", _objective(manifest), *inputs]
+    columns += ["input_id", "block"] if manifest.blocks else []
+    table = _read(files, sorted({*columns, *preparation.columns()} - {"split"}))
+    prepared = _prepare(table, manifest, preparation)
+    x = np.stack([prepared.table[name].to_numpy() for name in inputs], axis=1)
+    tasks = tuple(lay_out_tasks(prepared, x))
+    if not tasks and skip_empty_tasks:
         raise InvalidInputError(
             f"the preparation {preparation.name!r} keeps no trial of any task", where=manifest.reference
         )
     present = {task.name for task in tasks}
-    blocks = tuple(
-        block
-        for listed in manifest.blocks
-        if listed["phase"] in preparation.phases
-        and (block := _block(table, x, y, listed["id"], present)) is not None
-    )
+    # Every task recorded, not only those that the preparation left: none goes missing without a word.
+    for name in sorted({task for tasks in manifest.counts.values() for task in tasks} - present):
+        _empty_task(manifest, preparation, name, skip_empty_tasks)
+    blocks = tuple(lay_out_blocks(prepared, x, [block["id"] for block in manifest.blocks], present))
     provenance = Provenance(manifest.reference, manifest.content_hash, preparation.name)
-    return TuningData(space, tuple(tasks), blocks, provenance)
+    return TuningData(space, tasks, blocks, provenance)
 
 
 def _empty_task(manifest: Manifest, preparation: Preparation, name: str, skip: bool) -> None:
@@ -168,20 +186,3 @@ def _empty_task(manifest: Manifest, preparation: Preparation, name: str, skip: b
             what, where=manifest.reference, fix="pass skip_empty_tasks=True to leave it out"
         )
     _LOGGER.warning("%s: %s; left out", manifest.reference, what)
-
-
-def _block(
-    table: pa.Table, x: np.ndarray, y: np.ndarray, block_id: str, present: set[str]
-) -> MatchedBlock | None:
-    """Lay one block out as inputs by tasks; None where fewer than two tasks are left."""
-    rows = np.flatnonzero(table["block"].to_numpy() == block_id)
-    chosen = table.select(["task", "input_id"]).take(rows)
-    task_of, input_of = np.array(chosen["task"].to_pylist()), np.array(chosen["input_id"].to_pylist())
-    tasks, column = np.unique(task_of, return_inverse=True)
-    inputs, first, row = np.unique(input_of, return_index=True, return_inverse=True)
-    values = np.full((len(inputs), len(tasks)), np.nan)
-    values[row, column] = y[rows]
-    keep = [i for i, name in enumerate(tasks) if name in present]
-    if len(keep) < 2:
-        return None
-    return MatchedBlock(tuple(str(tasks[i]) for i in keep), x[rows][first], values[:, keep])

@@ -38,7 +38,7 @@ class Manifest:
       raw_files: the files it was made from.
       files: the files it consists of, this manifest aside.
       code_version: `hyperbo.code_version.code_version` of the code that built it.
-      search_space: `SearchSpace.to_json` of the declared bounds.
+      search_space: `SearchSpace.to_json` of the declared bounds; empty for a dataset that spans several.
       parameters: the other options that decide the records.
       counts: records by split, task and status.
       duplicates: records whose task ran the same input more than once.
@@ -66,9 +66,9 @@ class Manifest:
         return f"{self.dataset}:{self.version}"
 
     @property
-    def space(self) -> SearchSpace:
-        """The search space."""
-        return SearchSpace.from_json(list(self.search_space))
+    def space(self) -> SearchSpace | None:
+        """The search space; None for a dataset that spans several."""
+        return SearchSpace.from_json(list(self.search_space)) if self.search_space else None
 
     def rows(self, split: str) -> int:
         """Number of records of a split."""
@@ -79,10 +79,10 @@ class Manifest:
         return json.dumps({"format": _FORMAT} | asdict(self), indent=2) + "\n"
 
 
-def declared(search_space: SearchSpace, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def declared(search_space: SearchSpace | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What the derived columns of a version follow from: a part of its identity."""
     return {
-        "search_space": search_space.to_json(),
+        "search_space": search_space.to_json() if search_space else [],
         "objective": parameters["objective"],
         "warping": parameters["warping"],
     }

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, get_args
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hyperbo.code_version import code_version
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
-from pd1_builder.catalog import find, version_folder
+from hyperbo.errors import HyperBOError, InvalidInputError, VersionConflictError
+from pd1_builder.catalog import find, newest_below, version_folder
 from pd1_builder.content_hash import content_hash
+from pd1_builder.datasets import find_recipe, raw_folder, require_known, tfds_builder
 from pd1_builder.derived import check_derived
+from pd1_builder.execution import Execution
 from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, declared, digest_file, read_manifest
+from pd1_builder.recipe import Recipe
+from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
 from pd1_builder.staging import lock_version, publish, stage
-from pipelines.raw_files import find_raw_files
-from pipelines.records import RawFile
+from pipelines.parquet import read_row_groups
 
 _LOGGER = logging.getLogger(__name__)
-DATASETS = ("pd1/mini", "pd1/release")
-# Beam's third mode, multi_threading, loses rows without an error.
-RunningMode = Literal["in_memory", "multi_processing"]
+# Where a version keeps the files it was made from, if it does.
+KEPT_FOLDER = "raw"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def build(
@@ -34,85 +38,144 @@ def build(
     data_dir: Path | None = None,
     parent: str | None = None,
     max_reject_share: float = 0.001,
-    running_mode: RunningMode = "in_memory",
-    workers: int = 1,
+    execution: Execution | None = None,
 ) -> Manifest:
-    """Build a dataset version from raw files: TFDS shards, Parquet, rejects and a release manifest.
+    """Build a dataset version from raw files: TFDS shards, Parquet, Croissant, rejects, a release manifest.
 
     The version appears by one rename when it is complete. A version that exists is verified and left as it
     is. Of two builds at once one builds, the other waits, says so, and verifies.
 
     Args:
-      dataset: `<name>/<config>`, one of `DATASETS`.
+      dataset: `<name>/<config>`, one of `datasets.DATASETS`.
       version: semantic version to build.
-      raw: folder of raw files; None for those shipped with this package.
+      raw: folder of raw files; None for those shipped with this package, or else the official archive, which
+        is downloaded.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
-      parent: version of the same dataset that this one follows; must exist.
+      parent: version of the same dataset that this one follows; None for the newest before it, if any.
       max_reject_share: largest share of rows that may be rejected.
-      running_mode: of Beam's FnApiRunner: `in_memory`, or `multi_processing` with some workers.
-      workers: number of worker processes.
+      execution: where Beam runs; None for this process.
 
     Returns:
       The manifest of the complete version.
 
     Raises:
       InvalidInputError: the raw files cannot be used; names file and line.
-      NotAvailableError: no raw files are shipped for the version, or the parent does not exist.
-      VersionConflictError: the version exists, and is damaged or was made from other raw files.
+      NotAvailableError: there are no raw files, or the parent does not exist.
+      VersionConflictError: the version exists, and is damaged or was made from other raw files; or its number
+        is not the one that follows from what changed since its parent.
     """
     target = version_folder(dataset, version, data_dir)
-    if dataset not in DATASETS:
-        raise InvalidInputError(f"unknown dataset {dataset!r}", fix=f"use one of {', '.join(DATASETS)}")
-    if running_mode not in get_args(RunningMode) or workers < 1:
-        raise InvalidInputError(
-            f"running mode {running_mode!r} with {workers} workers",
-            fix=f"use {' or '.join(get_args(RunningMode))}, and at least one worker",
-        )
-    raw_files = find_raw_files(_raw_folder(dataset, version, raw))
-    if parent is not None:
-        find(f"{dataset}:{parent}", data_dir)
+    require_known(dataset)
+    if raw is None and target.exists() and shipped_raw(dataset, version) is None:
+        return _verify_folder(target, dataset, version)  # Its archive need not be here any more.
+    return release(
+        dataset,
+        version,
+        find_recipe(dataset, raw or raw_folder(dataset, version, data_dir)),
+        data_dir=data_dir,
+        parent=parent,
+        max_reject_share=max_reject_share,
+        execution=execution,
+    )
+
+
+def release(
+    dataset: str,
+    version: str,
+    recipe: Recipe,
+    *,
+    data_dir: Path | None = None,
+    parent: str | None = None,
+    max_reject_share: float = 0.001,
+    execution: Execution | None = None,
+) -> Manifest:
+    """Build a version by a recipe; arguments and errors as `build`."""
+    if not 0 <= max_reject_share <= 1:
+        raise InvalidInputError(f"max_reject_share is {max_reject_share}", fix="give a share from 0 to 1")
+    target = version_folder(dataset, version, data_dir)
     reference = f"{dataset}:{version}"
-    with lock_version(
-        target, lambda: _LOGGER.info("%s: another build is running; waiting for it", reference)
+    before = find(f"{dataset}:{parent}", data_dir) if parent else newest_below(dataset, version, data_dir)
+    with (
+        _space_left(reference),
+        lock_version(target, lambda: _LOGGER.info("%s: another build is running; waiting for it", reference)),
     ):
         if target.exists():
             manifest = _verify_folder(target, dataset, version)
-            _require_same_raw(manifest, raw_files)
+            _require_same_raw(manifest, recipe)
             _LOGGER.info("%s: complete already; verified, nothing to do", reference)
             return manifest
         with stage(target) as staging:
-            # Beam and TFDS are imported where something is built, not where a version is verified.
-            from pd1_builder.prepare import prepare
-
-            prepared = prepare(
-                dataset.partition("/")[2],
+            builder = tfds_builder(
+                dataset,
                 version,
-                raw_files,
-                staging,
+                data_dir=staging,
+                recipe=recipe,
+                execution=execution,
                 max_reject_share=max_reject_share,
-                running_mode=running_mode,
-                workers=workers,
             )
-            folder, summary = prepared.folder, prepared.summary
+            prepared = builder.prepare()
+            folder = Path(builder.data_dir)
+            _keep(recipe, folder / KEPT_FOLDER)
             manifest = Manifest(
                 dataset=dataset,
                 version=version,
-                parent=parent,
+                parent=before.version if before else None,
                 content_hash=prepared.content_hash,
-                raw_files=_raw_digests(raw_files),
+                raw_files=_raw_digests(recipe),
                 files=_files(folder),
                 code_version=code_version("hyperbo", "pipelines", "pd1_builder"),
-                search_space=tuple(prepared.search_space.to_json()),
-                parameters=prepared.parameters,
-                counts=summary.counts,
-                duplicates=summary.duplicates,
-                rejects=summary.rejects,
-                blocks=tuple(summary.blocks),
+                search_space=tuple(recipe.search_space.to_json()) if recipe.search_space else (),
+                parameters=dict(recipe.parameters),
+                counts=prepared.counts,
+                duplicates=prepared.duplicates,
+                rejects=prepared.rejects,
+                blocks=tuple(
+                    {"id": b.block_id, "phase": b.phase, "tasks": list(b.tasks), "inputs": b.inputs}
+                    for b in prepared.blocks
+                ),
             )
             (folder / MANIFEST_NAME).write_text(manifest.to_json(), encoding="utf-8")
+            if before:
+                check_version(before.folder, folder)
             publish(folder, target)
-    _LOGGER.info("%s: built, %d records, %d rejects", reference, summary.records(), summary.rejects)
+    records = sum(manifest.rows(split) for split in manifest.counts)
+    _LOGGER.info("%s: built, %d records, %d rejects", reference, records, manifest.rejects)
     return manifest
+
+
+def _keep(recipe: Recipe, folder: Path) -> None:
+    read = {file.path: file.sha256 for file in (*recipe.raw_files, *recipe.companions)}
+    for name, path in recipe.kept.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / name)
+        # A file that a running sweep still writes to: what is kept would not be what the records are made of.
+        if digest_file(folder / name, folder).sha256 != read[path]:
+            raise InvalidInputError("the file changed while it was read", where=str(path), fix="add it again")
+
+
+@contextmanager
+def _space_left(reference: str) -> Iterator[None]:
+    """Turn a full disk, wherever it was met, into an error that says so."""
+    try:
+        yield
+    except Exception as error:
+        if _no_space(error):
+            raise HyperBOError(
+                f"{reference}: no space is left to write it; nothing of it was published: "
+                "free some space and build it again"
+            ) from error
+        raise
+
+
+def _no_space(error: BaseException | None) -> bool:
+    while error is not None:
+        # Arrow and TFDS's writers pass the system's words on, Beam's workers only the text of an error. An
+        # error of this project's own may quote a row, and a row may hold these words.
+        words = "" if isinstance(error, HyperBOError) else str(error)
+        if getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(n) in words for n in _NO_SPACE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def verify(reference: str, data_dir: Path | None = None) -> Manifest:
@@ -146,38 +209,26 @@ def _verify_folder(folder: Path, dataset: str, version: str) -> Manifest:
                 "is missing" if name not in found else "has changed" if name in expected else "is not its own"
             )
             raise VersionConflictError(f"{folder / name} {state}; {remedy}")
-    tables = {
-        split: (
-            pa.Table.from_batches([batch])
-            for batch in pq.ParquetFile(folder / f"{split}.parquet").iter_batches()
-        )
-        for split in manifest.counts
-    }
+    tables = {split: read_row_groups(folder / f"{split}.parquet") for split in manifest.counts}
     if content_hash(declared(manifest.space, manifest.parameters), tables) != manifest.content_hash:
         raise VersionConflictError(f"the records in {folder} are not those of its content hash; {remedy}")
     check_derived(folder, manifest)
     return manifest
 
 
-def _raw_folder(dataset: str, version: str, raw: Path | None) -> Path:
-    folder = raw or shipped_raw(dataset, version)
-    if folder is None:
-        raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}; pass raw=<folder of the release's files>"
-        )
-    return folder
-
-
-def _require_same_raw(manifest: Manifest, raw_files: tuple[RawFile, ...]) -> None:
-    if manifest.raw_files != _raw_digests(raw_files):
+def _require_same_raw(manifest: Manifest, recipe: Recipe) -> None:
+    if manifest.raw_files != _raw_digests(recipe):
         raise VersionConflictError(
             f"{manifest.reference} was made from other raw files, and a published version never changes; "
             "build a new version"
         )
 
 
-def _raw_digests(raw_files: tuple[RawFile, ...]) -> tuple[FileDigest, ...]:
-    return tuple(FileDigest(file.path.name, file.size, file.sha256, file.rows) for file in raw_files)
+def _raw_digests(recipe: Recipe) -> tuple[FileDigest, ...]:
+    return (
+        *(FileDigest(file.path.name, file.size, file.sha256, file.rows) for file in recipe.raw_files),
+        *(FileDigest(file.path.name, file.size, file.sha256) for file in recipe.companions),
+    )
 
 
 def _files(folder: Path) -> tuple[FileDigest, ...]:

@@ -24,11 +24,13 @@ def die(*args, **kwargs):
 {sabotage}
 pd1_builder.build(raw=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
 """
-# Where the process dies: inside the Beam pipeline, with the TFDS files written but half of the Parquet, and
-# with everything written but not yet visible.
+# Where the process dies: in each step of a build, the last with everything written but not yet visible.
 STAGES = {
-    "in the pipeline": "import pd1_builder.prepare as m; m._write_report = die",
+    "in the tables": "import pipelines.tables as m; m._spill = die",
+    "in the summary": "import pipelines.summarize as m; m._write = die",
     "in the Parquet": "import pyarrow.parquet as m; m.ParquetWriter.write_table = die",
+    "in the shards": "import pd1_builder.shards as m; m._write_shard = die",
+    "in the manifest": "import pd1_builder.manifest as m; m.Manifest.to_json = die",
     "before it is visible": "import pd1_builder.releases as m; m.publish = die",
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from synthetic_pd1 import TASKS, rows, write
+from version_folders import record, write_version
 
 import pd1_builder
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
@@ -25,6 +26,7 @@ def test_loading_needs_neither_tfds_nor_tensorflow_nor_beam(built: Path) -> None
         "data = pd1_builder.load('pd1/mini:1.0.0', data_dir=Path(sys.argv[1]))\n"
         "frame = pd1_builder.load('pd1/mini', as_='dataframe', data_dir=Path(sys.argv[1]))\n"
         "pd1_builder.verify('pd1/mini', Path(sys.argv[1]))\n"
+        "pd1_builder.diff('pd1/mini', 'pd1/mini:1.0.0', Path(sys.argv[1]))\n"
         "heavy = {'tensorflow', 'tensorflow_datasets', 'apache_beam', 'array_record', 'prefect', 'jax'}\n"
         "print(len(data.tasks), len(frame) > 0, sorted(heavy & set(sys.modules)))"
     )
@@ -135,20 +137,76 @@ def test_one_task_alone_has_no_blocks_and_none_left_is_an_error(tmp_path: Path) 
     assert pd1_builder.load("pd1/mini", data_dir=tmp_path).blocks == ()
     diverged = [row | {"status": "diverged"} for row in rows("matched", 1, tasks=TASKS[:1], inputs=5)]
     write(tmp_path / "raw", NAME, diverged)
-    pd1_builder.build(version="1.1.0", raw=tmp_path / "raw", data_dir=tmp_path, parent="1.0.0")
+    pd1_builder.build(version="2.0.0", raw=tmp_path / "raw", data_dir=tmp_path, parent="1.0.0")
     with pytest.raises(InvalidInputError, match="keeps no trial of any task"):
-        pd1_builder.load("pd1/mini:1.1.0", data_dir=tmp_path, skip_empty_tasks=True)
+        pd1_builder.load("pd1/mini:2.0.0", data_dir=tmp_path, skip_empty_tasks=True)
 
 
 def test_wrong_arguments(built: Path) -> None:
-    with pytest.raises(InvalidInputError, match="unknown preparation 'mine'; use one of paper"):
+    with pytest.raises(InvalidInputError, match="unknown preparation 'mine'; use one of observed, paper, "):
         pd1_builder.load("pd1/mini", "mine", data_dir=built)
-    with pytest.raises(InvalidInputError, match="tuning data needs a preparation"):
-        pd1_builder.load("pd1/mini", None, data_dir=built)  # pyright: ignore[reportCallIssue, reportArgumentType] - the error is the point
     with pytest.raises(InvalidInputError, match="as_ is 'list'"):
         pd1_builder.load("pd1/mini", as_="list", data_dir=built)  # pyright: ignore[reportCallIssue, reportArgumentType] - the error is the point
     with pytest.raises(NotAvailableError, match=r"there: 1\.0\.0\)"):
         pd1_builder.load("pd1/mini:9.0.0", data_dir=built)
+
+
+def test_without_a_preparation_tuning_data_has_the_default_and_a_dataframe_all_records(built: Path) -> None:
+    assert pd1_builder.load("pd1/mini", data_dir=built).provenance.preparation == "paper"
+    frame = pd1_builder.load("pd1/mini", as_="dataframe", data_dir=built)
+    assert len(frame) == 120
+    assert frame["y"].isna().any()
+
+
+def test_datasets_without_models_and_with_splits_of_their_own_load(tmp_path: Path) -> None:
+    splits = {
+        name: [record(task, f"{name}/{task}/{i}", i / 8, i / 8, phase=0) for task in tasks for i in range(3)]
+        for name, tasks in {"train": ("9", "10"), "validation": ("11",), "test": ("12",)}.items()
+    }
+    write_version(tmp_path, "hpob/5636:1.0.0", splits, warping="identity")
+    write_version(tmp_path, "trials/mine:1.0.0", {"trials": splits["train"]})
+    data = pd1_builder.load("hpob/5636", data_dir=tmp_path)
+    assert data.provenance.preparation == "observed"
+    assert [task.name for task in data.tasks] == ["10", "11", "12", "9"]
+    assert data.task("12").y.tolist() == data.task("12").objective.tolist() == [0.0, 0.125, 0.25]
+    assert data.task("12").x[:, 0].tolist() == [0.0, 0.125, 0.25]
+    assert data.blocks == ()
+    assert len(pd1_builder.load("trials/mine", data_dir=tmp_path).tasks) == 2
+    assert set(pd1_builder.load("hpob/5636", as_="dataframe", data_dir=tmp_path)["split"]) == set(splits)
+    with pytest.raises(InvalidInputError, match="'paper' is a reading of pd1"):
+        pd1_builder.load("hpob/5636", "paper", data_dir=tmp_path)
+
+
+def test_several_search_spaces_at_once_are_a_dataframe_but_no_tuning_data(tmp_path: Path) -> None:
+    trials = [record("9", f"5636/{i}", hyperparameters=[0.5] * (2 + i), x=[0.5] * (2 + i)) for i in range(2)]
+    write_version(
+        tmp_path,
+        "hpob/all:1.0.0",
+        {"train": trials},
+        space=None,
+        without=("hyperparameters.a", "hyperparameters.b"),
+    )
+    message = r"hpob/all:1\.0\.0: spans several search spaces; load hpob/<search space>, or as_='dataframe'"
+    with pytest.raises(InvalidInputError, match=message):
+        pd1_builder.load("hpob/all", data_dir=tmp_path)
+    for preparation in (None, "observed"):
+        frame = pd1_builder.load("hpob/all", preparation, as_="dataframe", data_dir=tmp_path)
+        assert [len(x) for x in frame["x"]] == [2, 3]
+
+
+def test_blocks_come_in_the_order_of_the_manifest_with_inputs_sorted(tmp_path: Path) -> None:
+    trials = [
+        record(task, f"{task}/{i}", i / 8, (i + 1) / 16, block=f"b{i % 2}")
+        for task in ("t-2", "t-1")
+        for i in (3, 0, 2, 1)
+    ]
+    trials.append(record("t-3", "t-3/alone", 0.0, 0.5, block="alone"))
+    write_version(tmp_path, "trials/mine:1.0.0", {"trials": trials}, warping="identity")
+    first, second = pd1_builder.load("trials/mine", data_dir=tmp_path).blocks
+    for block, inputs in ((first, (0, 2)), (second, (1, 3))):
+        assert block.tasks == ("t-1", "t-2")
+        assert block.x[:, 0].tolist() == [i / 8 for i in inputs]
+        assert block.y.tolist() == [[(i + 1) / 16] * 2 for i in inputs]
 
 
 def test_a_cut_or_missing_file_is_refused(built: Path, tmp_path: Path) -> None:

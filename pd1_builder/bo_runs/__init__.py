@@ -1,0 +1,1 @@
+"""Runs of Bayesian optimization: what evaluations observed. The card is README.md."""

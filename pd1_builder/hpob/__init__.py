@@ -1,0 +1,1 @@
+"""HPO-B: tables of evaluated hyperparameters from OpenML. The card is README.md."""

@@ -1,0 +1,106 @@
+"""The records of a version, read column by column from Parquet, and columns compared value by value."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Int64
+
+from hyperbo.errors import VersionConflictError
+from pd1_builder.load import parquet_files
+from pd1_builder.manifest import read_manifest
+
+Rows = Int64[np.ndarray, " n"]
+
+
+class StoredRecords:
+    """The records of a version, all splits one after another; one column is held at a time.
+
+    Args:
+      folder: folder of the version.
+
+    Raises:
+      NotAvailableError: the folder holds no version.
+      VersionConflictError: the version's files are not those of its manifest.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = read_manifest(folder)
+        self._files = {
+            split: pq.ParquetFile(path) for split, path in parquet_files(folder, self.manifest).items()
+        }
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        return tuple(self._files)
+
+    def column_types(self) -> dict[str, str]:
+        """Types of the columns by name, sorted; `split` is none of them."""
+        schemas = [file.schema_arrow for file in self._files.values()]
+        return dict(sorted((column.name, _type_name(column.type)) for schema in schemas for column in schema))
+
+    def column(self, name: str) -> pa.Array:
+        """All values of a column, or of `split`."""
+        if name == "split":
+            counts = [file.metadata.num_rows for file in self._files.values()]
+            return pa.array(self.splits).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+        tables = [file.read(columns=[name]) for file in self._files.values()]
+        return pa.concat_tables(tables)[name].combine_chunks()
+
+    @cached_property
+    def trial_ids(self) -> pa.Array:
+        """The ids, which differ.
+
+        Raises:
+          VersionConflictError: an id repeats.
+        """
+        ids = self.column("trial_id")
+        if pc.call_function("count_distinct", [ids]).as_py() != len(ids):
+            raise VersionConflictError(f"{self.folder}: a trial_id repeats; build the version again")
+        return ids
+
+    def count_others(self, rows: Rows) -> dict[tuple[str, str], int]:
+        """Number of the records that are not in these rows, by split and task."""
+        others = np.ones(len(self.trial_ids), bool)
+        others[rows] = False
+        names = ["split", "task"]
+        table = pa.table([self.column(name) for name in names], names=names).filter(pa.array(others))
+        groups = table.group_by(names).aggregate([([], "count_all")]).to_pylist()
+        return dict(sorted(((group["split"], group["task"]), group["count_all"]) for group in groups))
+
+
+def pair(old: StoredRecords, new: StoredRecords) -> tuple[Rows, Rows]:
+    """Rows of the records that both have, by trial id, in the order of the new ones."""
+    places = pc.call_function("index_in", [new.trial_ids], pc.SetLookupOptions(old.trial_ids))
+    return places.drop_null().to_numpy().astype(np.int64), np.flatnonzero(places.is_valid().to_numpy(False))
+
+
+def differing(old: pa.Array, new: pa.Array) -> Bool[np.ndarray, " n"]:
+    """Where two columns of one type differ. Floats differ if their bits do; all NaNs are equal."""
+    if pa.types.is_list(old.type):
+        lengths, new_lengths = (
+            pc.call_function("list_value_length", [array]).to_numpy() for array in (old, new)
+        )
+        differ = lengths != new_lengths
+        same = np.flatnonzero(~differ)
+        if len(same) < len(old):
+            old, new, lengths = old.take(pa.array(same)), new.take(pa.array(same)), lengths[same]
+        row_of = np.repeat(same, lengths)
+        differ[row_of[differing(old.flatten(), new.flatten())]] = True
+        return differ
+    if pa.types.is_floating(old.type):
+        a, b = old.to_numpy().astype(np.float64), new.to_numpy().astype(np.float64)
+        return (a.view(np.int64) != b.view(np.int64)) & ~(np.isnan(a) & np.isnan(b))
+    return pc.call_function("not_equal", [old, new]).to_numpy(zero_copy_only=False)
+
+
+def _type_name(of: pa.DataType) -> str:
+    # Writers name the items of a list differently.
+    return f"list of {_type_name(of.value_type)}" if isinstance(of, pa.ListType) else str(of)
