@@ -1,28 +1,32 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock
+.PHONY: help demo test check format lock bench-data
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Written when the environment is complete; older than the lock or the project's metadata means: do it again.
 READY := $(VENV)/.ready
-# Hypothesis, Beam and JAX have threads of their own; two test processes are enough for two cores.
+# Hypothesis, Beam and JAX have threads of their own; two test processes are enough for two cores. A file is one
+# process's: what its fixtures build is built once.
 TEST_PROCESSES ?= 2
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(READY) ## the main job on PD1 mini: build, pre-train, evaluate, report; only what is missing
 	$(BIN)/hyperbo demo
 
 test: $(READY) ## the test suite
-	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadgroup
+	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadfile
 
 check: $(READY) ## formatting, linters, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench-data: $(READY) ## time and memory of building and loading versions, beside pandas
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.data
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from flows.data_commands import DataDir, data_app
 from hyperbo.errors import HyperBOError
 
 
@@ -34,18 +35,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # help in plain text: half the time to import
     help="Versioned tuning data, pre-trained Gaussian-process priors, and the evidence that they are good.",
 )
-data_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Dataset versions: build, list, describe, verify."
-)
 prior_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Pre-trained priors.")
 app.add_typer(data_app, name="data")
 app.add_typer(prior_app, name="prior")
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data", envvar="HYPERBO_DATA_DIR", help="Folder of dataset versions.", show_default=False),
-]
-Reference = Annotated[str, typer.Argument(help="<name>/<config>:<version>, such as pd1/mini:1.0.0.")]
 
 
 @app.command()
@@ -115,69 +107,6 @@ def collect(
         os._exit(130)
     rows = ", ".join(f"{count} {split}" for split, count in collection.rows.items())
     typer.echo(f"{collection.folder}: {rows} trials; {collection.trained} of them trained now")
-
-
-@data_app.command("build")
-def data_build(
-    reference: Reference = "pd1/mini:1.0.0",
-    raw: Annotated[Path | None, typer.Option(help="Folder of raw files; those shipped by default.")] = None,
-    data: DataDir = None,
-) -> None:
-    """Build a version from raw files; verify it where it exists."""
-    from flows.environment import quiet_beam
-    from pd1_builder import build
-
-    quiet_beam()
-
-    dataset, _, version = reference.partition(":")
-    manifest = build(dataset, version or "1.0.0", raw=raw, data_dir=data)
-    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
-
-
-@data_app.command("list")
-def data_list(data: DataDir = None) -> None:
-    """List the versions that are here."""
-    from pd1_builder.catalog import default_data_dir, versions
-
-    found = versions(data)
-    for version in found:
-        typer.echo(f"{version.dataset}:{version.version}  {version.folder}")
-    if not found:
-        typer.echo(f"no version in {data or default_data_dir()}; hyperbo data build makes one", err=True)
-
-
-@data_app.command("info")
-def data_info(reference: Reference, data: DataDir = None) -> None:
-    """Describe a version: what it was made from, and its trials by split, task and status."""
-    import rich
-    from rich.table import Table
-
-    from pd1_builder.catalog import find
-    from pd1_builder.manifest import read_manifest
-
-    version = find(reference, data)
-    manifest = read_manifest(version.folder)
-    typer.echo(f"{manifest.reference}  {version.folder}")
-    typer.echo(f"content {manifest.content_hash}")
-    typer.echo(f"built by code {manifest.code_version}; parent {manifest.parent or 'none'}")
-    for file in manifest.raw_files:
-        typer.echo(f"from {file.name}, {file.rows} rows, sha256 {file.sha256}")
-    table = Table("split", "task", "status", "trials")
-    for split, tasks in manifest.counts.items():
-        for task, statuses in tasks.items():
-            for status, count in statuses.items():
-                table.add_row(split, task, status, str(count))
-    rich.print(table)
-    typer.echo(f"{manifest.rejects} rows rejected, {manifest.duplicates} trials that repeat an input")
-
-
-@data_app.command("verify")
-def data_verify(reference: Reference, data: DataDir = None) -> None:
-    """Check every file and every record of a version against its manifest."""
-    from pd1_builder import verify
-
-    manifest = verify(reference, data)
-    typer.echo(f"{manifest.reference}: as its manifest says, content {manifest.content_hash}")
 
 
 @prior_app.command("info")

@@ -58,8 +58,17 @@ def prepare_prefect(home: Path) -> None:
 
 
 def quiet_beam() -> None:
-    """Drop the warning that Beam, when imported, logs about a client of a cloud that is not used here."""
-    logging.getLogger().addFilter(lambda record: not record.getMessage().startswith("apitools not found"))
+    """Drop what Beam and TFDS warn of though nobody can do anything about it.
+
+    Beam misses a client of a cloud that is not used here; TFDS finds it odd that users name configurations.
+    """
+    for name, beginning in (
+        ("", "apitools not found"),
+        ("absl", "Using custom data configuration"),
+    ):
+        logging.getLogger(name).addFilter(
+            lambda record, beginning=beginning: not record.getMessage().startswith(beginning)
+        )
 
 
 def start_prefect_server() -> None:

@@ -82,6 +82,7 @@ def simulate_method(settings: Settings, method: str) -> None:
     for key in missing:
         rows = [row for row, run_key in enumerate(run_keys) if run_key == key]
         records = run_records(method, [runs[row] for row in rows], choices[rows])
+        records["prior"] = identities[key].get("prior", "")
         ledger.finish(
             settings.runs,
             identities[key],

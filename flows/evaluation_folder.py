@@ -11,9 +11,8 @@ import pandas as pd
 from hyperbo.evaluation.metadata import EvaluationMetadata, read_metadata, write_metadata
 from hyperbo.evaluation.records import read_records, write_records
 from hyperbo.evaluation.report import write_report
+from pipelines.bo_runs.evaluation import METADATA_NAME, RECORDS_NAME
 
-RECORDS_NAME = "records.parquet"
-METADATA_NAME = "metadata.json"
 REPORT_NAME = "report.html"
 
 

@@ -10,7 +10,6 @@ import sys
 import pytest
 
 
-@pytest.mark.xdist_group("end_to_end")
 def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_half_written(tmp_path):
     runs = tmp_path / "runs"
     command = [sys.executable, "-c", "from flows.cli import app; app()", "demo", "--runs", str(runs)]

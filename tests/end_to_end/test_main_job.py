@@ -18,10 +18,11 @@ from flows.settings import Settings
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.metadata import read_metadata
 from hyperbo.evaluation.records import read_records
+from hyperbo.methods import PRETRAINED
 from hyperbo.prior import load_prior
 from pd1_builder import load, verify
 
-pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.xdist_group("end_to_end")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 METHODS = ("H-NLL", "H-EKL", "STBO", "Rand")
 SEEDS = (0, 1)
@@ -68,6 +69,17 @@ def test_records_are_complete(settings, evaluation):
         values = dict(zip(task.trial_ids, task.y, strict=True))
         rows = records[records["task"] == task.name]
         assert [values[trial] for trial in rows["trial_id"]] == rows["y"].tolist()
+
+
+def test_a_record_names_the_prior_behind_its_run(settings, evaluation):
+    records = read_records(evaluation / RECORDS_NAME)
+    runs = records[["method", "task_dataset", "seed", "prior"]].drop_duplicates()
+    for method, held_out, seed, prior in runs.itertuples(index=False, name=None):
+        if method not in PRETRAINED:
+            assert prior == ""
+            continue
+        identity = json.loads((settings.runs / "prior" / prior / "identity.json").read_text())
+        assert (identity["method"], identity["held_out"], identity["seed"]) == (method, held_out, seed)
 
 
 def test_the_report_names_what_it_came_from(settings, evaluation):

@@ -1,0 +1,261 @@
+"""The commands `hyperbo data`: what can be done with dataset versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pd1_builder.execution import Execution
+
+data_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Dataset versions: build, add, record, list, describe, compare, verify, export.",
+)
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="HYPERBO_DATA_DIR", help="Folder of dataset versions.", show_default=False),
+]
+Reference = Annotated[str, typer.Argument(help="<name>/<config>:<version>, such as pd1/mini:1.0.0.")]
+MaxRejectShare = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Largest share of rows that may be rejected.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="Worker processes of Beam.")]
+WorkerPool = Annotated[
+    str,
+    typer.Option(help="host:port of a pool of Beam workers that sees the same files.", show_default=False),
+]
+BeamArguments = Annotated[
+    str,
+    typer.Option(help="Arguments of Beam in place of the two above, for another runner.", show_default=False),
+]
+
+
+@data_app.command("build")
+def data_build(
+    reference: Reference = "pd1/mini:1.0.0",
+    raw: Annotated[
+        Path | None,
+        typer.Option(
+            "--raw",
+            "--manual-dir",
+            help="Folder of raw files; by default those shipped, else the official archive is downloaded.",
+            show_default=False,
+        ),
+    ] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(help="Version this one follows; by default the newest before it.", show_default=False),
+    ] = None,
+    max_reject_share: MaxRejectShare = 0.001,
+    workers: Workers = 1,
+    worker_pool: WorkerPool = "",
+    beam_arguments: BeamArguments = "",
+    data: DataDir = None,
+) -> None:
+    """Build a version from raw files; verify it where it exists."""
+    from pd1_builder import build
+
+    dataset, _, version = reference.partition(":")
+    manifest = build(
+        dataset,
+        version or "1.0.0",
+        raw=raw,
+        data_dir=data,
+        parent=parent,
+        max_reject_share=max_reject_share,
+        execution=_execution(workers, worker_pool, beam_arguments),
+    )
+    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
+
+
+@data_app.command("add")
+def data_add(
+    name: Annotated[str, typer.Argument(help="The dataset becomes trials/<name>.")],
+    files: Annotated[list[Path], typer.Argument(help="JSON lines, CSV or Parquet.")],
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            help="Space file: what the columns mean; by default that of the newest version.",
+            show_default=False,
+        ),
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option(help="By default the next one that adds records.", show_default=False)
+    ] = None,
+    max_reject_share: MaxRejectShare = 0.001,
+    workers: Workers = 1,
+    worker_pool: WorkerPool = "",
+    beam_arguments: BeamArguments = "",
+    data: DataDir = None,
+) -> None:
+    """Make a version of your own trials, or the next version of them with more files."""
+    from pd1_builder import add
+
+    manifest = add(
+        name,
+        files,
+        space,
+        version=version,
+        data_dir=data,
+        max_reject_share=max_reject_share,
+        execution=_execution(workers, worker_pool, beam_arguments),
+    )
+    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
+
+
+def _execution(workers: int, worker_pool: str, beam_arguments: str) -> Execution:
+    import shlex
+
+    from flows.environment import quiet_beam
+    from pd1_builder.execution import Execution
+
+    quiet_beam()
+    mode = "external" if worker_pool else "multi_processing" if workers > 1 else "in_memory"
+    return Execution(mode, workers, worker_pool, tuple(shlex.split(beam_arguments)))
+
+
+@data_app.command("list")
+def data_list(data: DataDir = None) -> None:
+    """List the versions that are here."""
+    from pd1_builder.catalog import default_data_dir, versions
+
+    found = versions(data)
+    for version in found:
+        typer.echo(f"{version.dataset}:{version.version}  {version.folder}")
+    if not found:
+        typer.echo(f"no version in {data or default_data_dir()}; hyperbo data build makes one", err=True)
+
+
+@data_app.command("info")
+def data_info(reference: Reference, data: DataDir = None) -> None:
+    """Describe a version: what it was made from, and its trials by split, task and status."""
+    import rich
+    from rich.table import Table
+
+    from pd1_builder.catalog import find
+    from pd1_builder.manifest import read_manifest
+
+    version = find(reference, data)
+    manifest = read_manifest(version.folder)
+    typer.echo(f"{manifest.reference}  {version.folder}")
+    typer.echo(f"content {manifest.content_hash}")
+    typer.echo(f"built by code {manifest.code_version}; parent {manifest.parent or 'none'}")
+    for file in manifest.raw_files:
+        rows = "" if file.rows is None else f" {file.rows} rows,"
+        typer.echo(f"from {file.name},{rows} sha256 {file.sha256}")
+    if manifest.space:
+        for each in manifest.space.parameters:
+            typer.echo(f"parameter {each.name}: {each.lower:g} to {each.upper:g}, {each.scaling}")
+    stated = (f"{name} {manifest.parameters[name]}" for name in ("objective", "warping", "origin"))
+    typer.echo(", ".join(stated))
+    table = Table("split", "task", "status", "trials")
+    for split, tasks in manifest.counts.items():
+        for task, statuses in tasks.items():
+            for status, count in statuses.items():
+                table.add_row(split, task, status, str(count))
+    rich.print(table)
+    for block in manifest.blocks:
+        typer.echo(f"matched block {block['id']}: {block['inputs']} inputs on {len(block['tasks'])} tasks")
+    typer.echo(f"{manifest.rejects} rows rejected, {manifest.duplicates} trials that repeat an input")
+
+
+@data_app.command("diff")
+def data_diff(
+    parent: Annotated[str, typer.Argument(help="The version to compare with.")],
+    reference: Reference,
+    data: DataDir = None,
+) -> None:
+    """Compare a version with a parent, and hold its number to what changed."""
+    import rich
+
+    from pd1_builder import diff
+    from pd1_builder.semver import check_number
+
+    found = diff(parent, reference, data)
+    old, new = found.parent, found.manifest
+    typer.echo(f"{old.reference} -> {new.reference}")
+    table = _diff_table(found)
+    if table.row_count:
+        rich.print(table)
+    else:
+        typer.echo("no record, field or split changed")
+    for name, count in found.relations.items():
+        typer.echo(f"{name}: another in {count} records; what they are to others is no matter of the number")
+    if old.reference == new.reference:
+        typer.echo("the same version")
+    elif old.dataset != new.dataset:
+        typer.echo("two datasets: nothing binds the number of one to that of the other")
+    else:
+        check_number(old.version, new.version, found.changes)
+        typer.echo(f"the change is {found.bump}, and so is the step of the version number")
+
+
+def _diff_table(found: Any) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("task", "field", "change", "records", "for example")
+    for verb, groups in (("removed from", found.removed), ("added to", found.added)):
+        for (split, task), count in groups.items():
+            table.add_row(escape(task), "", f"{verb} {split}", str(count), "")
+    for change in found.changed:
+        row = (change.task, change.field, "changed", str(change.records), change.example)
+        table.add_row(*map(escape, row))
+    for verb, splits, fields in (
+        ("removed", found.splits_removed, found.fields_removed),
+        ("added", found.splits_added, found.fields_added),
+    ):
+        for what, names in (("split", splits), ("field", fields)):
+            for name in names:
+                table.add_row("", escape(name), f"{what} {verb}", "", "")
+    for name, (old, new) in found.declared.items():
+        table.add_row("", escape(name), "declared", "", escape(f"{old or 'nothing'} -> {new or 'nothing'}"))
+    return table
+
+
+@data_app.command("verify")
+def data_verify(reference: Reference, data: DataDir = None) -> None:
+    """Check every file and every record of a version against its manifest."""
+    from pd1_builder import verify
+
+    manifest = verify(reference, data)
+    typer.echo(f"{manifest.reference}: as its manifest says, content {manifest.content_hash}")
+
+
+@data_app.command("export")
+def data_export(
+    reference: Reference,
+    out: Annotated[Path, typer.Option(help="Folder that tfds.load reads as its data_dir.")],
+    data: DataDir = None,
+) -> None:
+    """Write a version as TFRecord files, for tfds.load and tf.data; needs TensorFlow."""
+    from flows.environment import quiet_beam
+    from pd1_builder.export import export_tfrecord
+
+    quiet_beam()
+    typer.echo(f"written: {export_tfrecord(reference, out, data)}")
+
+
+@data_app.command("record")
+def data_record(
+    name: Annotated[str, typer.Argument(help="The dataset becomes bo_runs/<name>.")],
+    evaluation: Annotated[Path, typer.Argument(help="Folder of an evaluation.", show_default=False)],
+    version: Annotated[
+        str | None, typer.Option(help="By default the next one that adds records.", show_default=False)
+    ] = None,
+    max_reject_share: MaxRejectShare = 0.001,
+    data: DataDir = None,
+) -> None:
+    """Make a version of what an evaluation observed, added to what the newest version holds."""
+    from flows.environment import quiet_beam
+    from pd1_builder.bo_runs.record import record_runs
+
+    quiet_beam()
+    manifest = record_runs(
+        name, evaluation, version=version, max_reject_share=max_reject_share, data_dir=data
+    )
+    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
