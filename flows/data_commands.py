@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,22 @@ BeamArguments = Annotated[
     str,
     typer.Option(help="Arguments of Beam in place of the two above, for another runner.", show_default=False),
 ]
+
+
+class _Echo(logging.Handler):
+    """Shows what the packages below say of their work on standard error, whichever that is by then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one message."""
+        typer.echo(self.format(record), err=True)
+
+
+@data_app.callback()
+def _show_progress() -> None:
+    logger = logging.getLogger("pd1_builder")
+    if not any(isinstance(handler, _Echo) for handler in logger.handlers):
+        logger.addHandler(_Echo())
+    logger.setLevel(logging.INFO)
 
 
 @data_app.command("build")
@@ -115,7 +132,11 @@ def _execution(workers: int, worker_pool: str, beam_arguments: str) -> Execution
 
     quiet_beam()
     mode = "external" if worker_pool else "multi_processing" if workers > 1 else "in_memory"
-    return Execution(mode, workers, worker_pool, tuple(shlex.split(beam_arguments)))
+    try:
+        arguments = tuple(shlex.split(beam_arguments))
+    except ValueError as error:
+        raise typer.BadParameter(f"{beam_arguments}: {error}", param_hint="--beam-arguments") from error
+    return Execution(mode, workers, worker_pool, arguments)
 
 
 @data_app.command("list")
@@ -134,6 +155,7 @@ def data_list(data: DataDir = None) -> None:
 def data_info(reference: Reference, data: DataDir = None) -> None:
     """Describe a version: what it was made from, and its trials by split, task and status."""
     import rich
+    from rich.markup import escape
     from rich.table import Table
 
     from pd1_builder.catalog import find
@@ -156,7 +178,7 @@ def data_info(reference: Reference, data: DataDir = None) -> None:
     for split, tasks in manifest.counts.items():
         for task, statuses in tasks.items():
             for status, count in statuses.items():
-                table.add_row(split, task, status, str(count))
+                table.add_row(*map(escape, (split, task, status)), str(count))
     rich.print(table)
     for block in manifest.blocks:
         typer.echo(f"matched block {block['id']}: {block['inputs']} inputs on {len(block['tasks'])} tasks")

@@ -29,7 +29,8 @@ class Parameter:
       scaling: one of `linear`, `log`, `log1m`.
 
     Raises:
-      InvalidInputError: the range is empty, not finite, or outside the domain of the scaling.
+      InvalidInputError: the range is empty, not finite, or outside the domain of the scaling; or scaled it
+        is, in float64, of no or of infinite width.
     """
 
     name: str
@@ -56,6 +57,14 @@ class Parameter:
         if self.scaling == "log1m" and self.upper >= 1:
             raise InvalidInputError(
                 f"log1m scaling needs a range below 1, got upper={self.upper}", where=where
+            )
+        with np.errstate(over="ignore"):
+            width = self._scale(np.float64(self.upper)) - self._scale(np.float64(self.lower))
+        if not 0 < width < np.inf:
+            raise InvalidInputError(
+                f"range [{self.lower}, {self.upper}] has the width {width} under {self.scaling} scaling",
+                where=where,
+                fix="give bounds that are closer together" if width else "give bounds that are further apart",
             )
 
     def _scale(self, value: Any) -> Any:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Literal
 
-import numpy as np
-
 from hyperbo.errors import InvalidInputError
 from hyperbo.search_space import SearchSpace
 
@@ -96,8 +94,3 @@ def validate(trial: Trial, space: SearchSpace) -> None:
     lengths = {name: len(curve) for name, curve in trial.curves.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidInputError(f"curves differ in length: {lengths}", where=where)
-
-
-def unit_input(trial: Trial, space: SearchSpace) -> np.ndarray:
-    """The trial's point of the unit cube, shape (d,), float64."""
-    return space.to_unit(np.array([[trial.hyperparameters[name] for name in space.names]], np.float64))[0]

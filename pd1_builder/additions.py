@@ -10,9 +10,10 @@ from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.catalog import find
 from pd1_builder.execution import Execution
 from pd1_builder.manifest import Manifest
-from pd1_builder.releases import KEPT_FOLDER, release, verify
+from pd1_builder.releases import KEPT_FOLDER, release
 from pd1_builder.semver import next_version
 from pd1_builder.trials.recipe import raw_in, trials_recipe
+from pd1_builder.verification import verify
 from pipelines.raw_files import sha256_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ def add(
       VersionConflictError: as `releases.build`.
     """
     dataset = f"trials/{name}"
+    if space is not None and not space.is_file():
+        raise InvalidInputError("no such file", where=str(space), fix="give a space file that exists")
     try:
         newest = find(dataset, data_dir)
     except NotAvailableError:
@@ -58,7 +61,7 @@ def add(
             raise InvalidInputError(
                 f"{dataset} is new, and nothing says what its columns mean", fix="give a space file"
             )
-        recipe = trials_recipe(files, space)
+        recipe = trials_recipe(_new_files(files, ()), space)
         return release(
             dataset,
             version or "1.0.0",
@@ -85,15 +88,18 @@ def add(
 
 
 def _new_files(files: Sequence[Path], kept: Sequence[Path]) -> list[Path]:
-    by_name = {path.name: sha256_of(path) for path in kept}
+    """Those of the files whose content is neither kept already nor that of another one."""
+    held = {sha256_of(path): path for path in kept}
+    names = {path.name for path in kept}
     new = []
     for path in files:
         if not path.is_file():
             raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
-        digest = sha256_of(path)
-        if digest in by_name.values():
+        same = held.setdefault(sha256_of(path), path)
+        if same != path:
+            _LOGGER.info("%s holds what %s holds already; left out", path, same)
             continue
-        if path.name in by_name:
+        if path.name in names:
             raise InvalidInputError(
                 f"another file {path.name} was added before",
                 where=str(path),

@@ -11,7 +11,7 @@ from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.manifest import MANIFEST_NAME
 
 _DATASET = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
-_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
 
 
 class Version(NamedTuple):
@@ -42,7 +42,8 @@ def version_folder(dataset: str, version: str, data_dir: Path | None = None) -> 
         raise InvalidInputError(
             f"version {version!r}", where=dataset, fix="write three numbers, such as 1.0.0"
         )
-    return (data_dir or default_data_dir()) / dataset / version
+    # Absolute, for a worker may run in another folder.
+    return (data_dir or default_data_dir()).absolute() / dataset / version
 
 
 def versions(data_dir: Path | None = None) -> tuple[Version, ...]:
@@ -73,9 +74,31 @@ def find(reference: str, data_dir: Path | None = None) -> Version:
         names = ", ".join(each.version for each in known) or "none"
         raise NotAvailableError(
             f"{reference} is not in {data_dir or default_data_dir()} (versions of {dataset} there: {names}); "
-            f"build it with pd1_builder.build({dataset!r})"
+            f"{_how_to_make(dataset)}"
         )
     return chosen[-1]
+
+
+# Datasets that users make of files of their own; a version keeps those files in its folder `raw`.
+_MADE_OF_OWN_FILES = {"trials": "add", "bo_runs": "record"}
+
+
+def _how_to_make(dataset: str) -> str:
+    name, _, config = dataset.partition("/")
+    if name in _MADE_OF_OWN_FILES:
+        return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}"
+    return f"build it with hyperbo data build {dataset}"
+
+
+def remedy(folder: Path, dataset: str, version: str) -> str:
+    """What to do about a version that is damaged, such that no file is lost that is nowhere else."""
+    name, _, config = dataset.partition("/")
+    if name in _MADE_OF_OWN_FILES:
+        return (
+            f"copy {folder / 'raw'} elsewhere, remove {folder}, and make {version} again of those files: "
+            f"hyperbo data {_MADE_OF_OWN_FILES[name]} {config} --version {version}"
+        )
+    return f"remove {folder} and build {dataset}:{version} again"
 
 
 def newest_below(dataset: str, version: str, data_dir: Path | None = None) -> Version | None:

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.archives import HPOB_ARCHIVE, PD1_ARCHIVE, fetch
 from pd1_builder.catalog import default_data_dir
 from pd1_builder.hpob.recipe import CONFIGURATIONS as HPOB
@@ -44,19 +44,28 @@ def find_recipe(dataset: str, raw: Path) -> Recipe:
     """
     require_known(dataset)
     name, _, config = dataset.partition("/")
-    return (pd1_recipe if name == "pd1" else hpob_recipe)(config, raw)
+    return (pd1_recipe if name == "pd1" else hpob_recipe)(config, raw.absolute())
 
 
 def raw_folder(dataset: str, version: str, data_dir: Path | None) -> Path:
-    """The folder of raw files shipped for a version; else of the official archive, which is downloaded."""
-    return shipped_raw(dataset, version) or _download(dataset, data_dir or default_data_dir())
+    """The folder of raw files shipped for a version; else of the official archive, which is downloaded.
 
-
-def _download(dataset: str, data_dir: Path) -> Path:
+    Raises:
+      NotAvailableError: there are none, or the archive cannot be downloaded.
+      InvalidInputError: it is not the archive expected.
+    """
+    if folder := shipped_raw(dataset, version):
+        return folder
+    if dataset.startswith("pd1/mini"):
+        raise NotAvailableError(
+            f"no raw files are shipped for {dataset}:{version}, only for 1.0.0; give a folder of raw files, "
+            "such as hyperbo collect writes"
+        )
     import tensorflow_datasets as tfds
 
     tfds.disable_progress_bar()
-    manager = tfds.download.DownloadManager(download_dir=data_dir / "downloads")
+    downloads = (data_dir or default_data_dir()).absolute() / "downloads"
+    manager = tfds.download.DownloadManager(download_dir=downloads)
     if dataset.startswith("pd1/"):
         return fetch(PD1_ARCHIVE, manager) / "pd1"
     return fetch(HPOB_ARCHIVE, manager) / "hpob-data"

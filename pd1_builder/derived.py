@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from hyperbo.errors import VersionConflictError
 from hyperbo.warping import output_warping
+from pd1_builder.catalog import remedy
 from pd1_builder.manifest import Manifest
 
 # Logarithms of two platforms may differ in the last bits, which is why the content hash leaves x and y out.
@@ -33,6 +34,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
     Raises:
       VersionConflictError: names what differs and in which file.
     """
+    advice = remedy(folder, manifest.dataset, manifest.version)
     counts: dict[str, dict[str, dict[str, int]]] = {split: {} for split in manifest.counts}
     blocks: dict[str, _Block] = {}
     duplicates = 0
@@ -48,7 +50,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
                 if wrong := _wrong_column(table, manifest, table[objective].to_numpy()):
                     raise VersionConflictError(
                         f"{path}: column {wrong} is not what the raw values, the search space and the "
-                        f"warping give; remove {folder} and build {manifest.reference} again"
+                        f"warping give; {advice}"
                     )
                 count_records(table, counts[split])
                 _gather_blocks(table, blocks)
@@ -64,8 +66,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
     ):
         if stated != found:
             raise VersionConflictError(
-                f"{folder}: the {name} of the manifest are not those of its records; "
-                f"remove it and build {manifest.reference} again"
+                f"{folder}: the {name} of the manifest are not those of its records; {advice}"
             )
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.tuning_data import Provenance, TuningData
 from pd1_builder.arrays import lay_out_blocks, lay_out_tasks
-from pd1_builder.catalog import find
+from pd1_builder.catalog import find, remedy
 from pd1_builder.manifest import Manifest, read_manifest
 from pd1_builder.preparations import Preparation, Prepared, prepare
 from pd1_builder.preparations import preparation as named_preparation
@@ -99,7 +99,7 @@ def parquet_files(folder: Path, manifest: Manifest) -> dict[str, Path]:
         if size is None or size != recorded.get(path.name):
             raise VersionConflictError(
                 f"{path} has {size} bytes, not the {recorded.get(path.name)} of the manifest; "
-                f"remove {folder} and build {manifest.reference} again"
+                f"{remedy(folder, manifest.dataset, manifest.version)}"
             )
     return paths
 

@@ -75,8 +75,12 @@ class Manifest:
         return sum(count for statuses in self.counts[split].values() for count in statuses.values())
 
     def to_json(self) -> str:
-        """The manifest as the text of `manifest.json`; equal manifests give equal texts."""
-        return json.dumps({"format": _FORMAT} | asdict(self), indent=2) + "\n"
+        """The manifest as the text of `manifest.json`; equal manifests give equal texts.
+
+        Raises:
+          ValueError: a number is not finite: no number of JSON, nor equal to itself.
+        """
+        return json.dumps({"format": _FORMAT} | asdict(self), indent=2, allow_nan=False) + "\n"
 
 
 def declared(search_space: SearchSpace | None, parameters: Mapping[str, Any]) -> dict[str, Any]:

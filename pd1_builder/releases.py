@@ -1,4 +1,4 @@
-"""Releases: building a version that appears complete or not at all, and verifying one."""
+"""Releases: building a version that appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from pathlib import Path
 from hyperbo.code_version import code_version
 from hyperbo.errors import HyperBOError, InvalidInputError, VersionConflictError
 from pd1_builder.catalog import find, newest_below, version_folder
-from pd1_builder.content_hash import content_hash
 from pd1_builder.datasets import find_recipe, raw_folder, require_known, tfds_builder
-from pd1_builder.derived import check_derived
 from pd1_builder.execution import Execution
-from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, declared, digest_file, read_manifest
+from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
 from pd1_builder.recipe import Recipe
 from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
 from pd1_builder.staging import lock_version, publish, stage
-from pipelines.parquet import read_row_groups
+from pd1_builder.verification import files_of, verify_folder
 
 _LOGGER = logging.getLogger(__name__)
 # Where a version keeps the files it was made from, if it does.
@@ -67,11 +65,13 @@ def build(
     target = version_folder(dataset, version, data_dir)
     require_known(dataset)
     if raw is None and target.exists() and shipped_raw(dataset, version) is None:
-        return _verify_folder(target, dataset, version)  # Its archive need not be here any more.
+        return verify_folder(target, dataset, version)  # Its archive need not be here any more.
+    with explaining_disk_errors(f"{dataset}:{version}"):
+        folder = raw or raw_folder(dataset, version, data_dir)
     return release(
         dataset,
         version,
-        find_recipe(dataset, raw or raw_folder(dataset, version, data_dir)),
+        find_recipe(dataset, folder),
         data_dir=data_dir,
         parent=parent,
         max_reject_share=max_reject_share,
@@ -96,11 +96,11 @@ def release(
     reference = f"{dataset}:{version}"
     before = find(f"{dataset}:{parent}", data_dir) if parent else newest_below(dataset, version, data_dir)
     with (
-        _space_left(reference),
+        explaining_disk_errors(reference),
         lock_version(target, lambda: _LOGGER.info("%s: another build is running; waiting for it", reference)),
     ):
         if target.exists():
-            manifest = _verify_folder(target, dataset, version)
+            manifest = verify_folder(target, dataset, version)
             _require_same_raw(manifest, recipe)
             _LOGGER.info("%s: complete already; verified, nothing to do", reference)
             return manifest
@@ -122,7 +122,7 @@ def release(
                 parent=before.version if before else None,
                 content_hash=prepared.content_hash,
                 raw_files=_raw_digests(recipe),
-                files=_files(folder),
+                files=files_of(folder),
                 code_version=code_version("hyperbo", "pipelines", "pd1_builder"),
                 search_space=tuple(recipe.search_space.to_json()) if recipe.search_space else (),
                 parameters=dict(recipe.parameters),
@@ -154,8 +154,8 @@ def _keep(recipe: Recipe, folder: Path) -> None:
 
 
 @contextmanager
-def _space_left(reference: str) -> Iterator[None]:
-    """Turn a full disk, wherever it was met, into an error that says so."""
+def explaining_disk_errors(reference: str) -> Iterator[None]:
+    """Turn a full disk, wherever it was met, and a folder that cannot be used into errors that say so."""
     try:
         yield
     except Exception as error:
@@ -164,6 +164,8 @@ def _space_left(reference: str) -> Iterator[None]:
                 f"{reference}: no space is left to write it; nothing of it was published: "
                 "free some space and build it again"
             ) from error
+        if isinstance(error, OSError):
+            raise HyperBOError(f"{reference}: cannot be written: {error}") from error
         raise
 
 
@@ -176,44 +178,6 @@ def _no_space(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def verify(reference: str, data_dir: Path | None = None) -> Manifest:
-    """Check a version against its manifest: the hashes of files and of records, and all derived values.
-
-    Args:
-      reference: `<name>/<config>:<version>`.
-      data_dir: where versions are kept; None for `catalog.default_data_dir`.
-
-    Returns:
-      The manifest.
-
-    Raises:
-      NotAvailableError: there is no such version.
-      VersionConflictError: a file is missing, unknown or changed, or the records are not those hashed.
-    """
-    found = find(reference, data_dir)
-    return _verify_folder(found.folder, found.dataset, found.version)
-
-
-def _verify_folder(folder: Path, dataset: str, version: str) -> Manifest:
-    remedy = f"remove {folder} and build {dataset}:{version} again"
-    manifest = read_manifest(folder)
-    if (manifest.dataset, manifest.version) != (dataset, version):
-        raise VersionConflictError(f"{folder} holds {manifest.reference}; {remedy}")
-    found = {file.name: file for file in _files(folder)}
-    expected = {file.name: file for file in manifest.files}
-    for name in sorted(found.keys() | expected.keys()):
-        if found.get(name) != expected.get(name):
-            state = (
-                "is missing" if name not in found else "has changed" if name in expected else "is not its own"
-            )
-            raise VersionConflictError(f"{folder / name} {state}; {remedy}")
-    tables = {split: read_row_groups(folder / f"{split}.parquet") for split in manifest.counts}
-    if content_hash(declared(manifest.space, manifest.parameters), tables) != manifest.content_hash:
-        raise VersionConflictError(f"the records in {folder} are not those of its content hash; {remedy}")
-    check_derived(folder, manifest)
-    return manifest
 
 
 def _require_same_raw(manifest: Manifest, recipe: Recipe) -> None:
@@ -229,8 +193,3 @@ def _raw_digests(recipe: Recipe) -> tuple[FileDigest, ...]:
         *(FileDigest(file.path.name, file.size, file.sha256, file.rows) for file in recipe.raw_files),
         *(FileDigest(file.path.name, file.size, file.sha256) for file in recipe.companions),
     )
-
-
-def _files(folder: Path) -> tuple[FileDigest, ...]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST_NAME)
-    return tuple(digest_file(path, folder) for path in paths)

@@ -19,7 +19,7 @@ Rows = Int64[np.ndarray, " n"]
 
 
 class StoredRecords:
-    """The records of a version, all splits one after another; one column is held at a time.
+    """The records of a version, all splits one after another; one column is held at a time, and no file open.
 
     Args:
       folder: folder of the version.
@@ -32,26 +32,27 @@ class StoredRecords:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest = read_manifest(folder)
-        self._files = {
-            split: pq.ParquetFile(path) for split, path in parquet_files(folder, self.manifest).items()
-        }
+        self._paths = parquet_files(folder, self.manifest)
 
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits."""
-        return tuple(self._files)
+        return tuple(self._paths)
 
     def column_types(self) -> dict[str, str]:
         """Types of the columns by name, sorted; `split` is none of them."""
-        schemas = [file.schema_arrow for file in self._files.values()]
+        schemas = [pq.read_schema(path) for path in self._paths.values()]
         return dict(sorted((column.name, _type_name(column.type)) for schema in schemas for column in schema))
 
     def column(self, name: str) -> pa.Array:
         """All values of a column, or of `split`."""
         if name == "split":
-            counts = [file.metadata.num_rows for file in self._files.values()]
+            counts = [pq.read_metadata(path).num_rows for path in self._paths.values()]
             return pa.array(self.splits).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-        tables = [file.read(columns=[name]) for file in self._files.values()]
+        tables = []
+        for path in self._paths.values():
+            with pq.ParquetFile(path) as file:
+                tables.append(file.read(columns=[name]))
         return pa.concat_tables(tables)[name].combine_chunks()
 
     @cached_property

@@ -19,7 +19,7 @@ from pipelines.tables import ROWS_OF_BATCH
 # What is held of a split at once; also the size of a row group of its Parquet file.
 _BYTES_AT_ONCE = 32 << 20
 _OPEN_FILES = 64
-_KEYS = ("split", *CANONICAL_ORDER, "source")
+_KEYS = ("split", *CANONICAL_ORDER)
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,14 @@ def assemble(folder: Path, summary: Summary, columns: Sequence[Column]) -> Assem
       summary: of the curation.
       columns: of the records.
     """
+    wanted = [*_KEYS, "source"] if summary.repeated else list(_KEYS)
     batches: list[tuple[str, int]] = []
     lengths: list[int] = []
     keys = []
     for name in summary.tables:
         # Mapped, not read: of the pages of a file only those of its keys are ever looked at.
         reader = pa.ipc.open_file(pa.memory_map(str(folder / name)))
-        parts = [reader.get_batch(index).select(_KEYS) for index in range(reader.num_record_batches)]
+        parts = [reader.get_batch(index).select(wanted) for index in range(reader.num_record_batches)]
         batches += [(name, index) for index in range(len(parts))]
         lengths += [part.num_rows for part in parts]
         if parts:
@@ -108,11 +109,12 @@ def assemble(folder: Path, summary: Summary, columns: Sequence[Column]) -> Assem
                 "is_in", [table["source"]], pc.SetLookupOptions(pa.array(summary.repeated))
             )
             table = table.filter(pc.call_function("invert", [again]))
-        ordered = table.sort_by([(key, "ascending") for key in _KEYS[:-1]])
-        names = ordered["split"].combine_chunks().dictionary_encode()
-        codes = names.indices.to_numpy()
+        options = pc.SortOptions([(key, "ascending") for key in _KEYS])
+        order = pc.call_function("sort_indices", [table], options).to_numpy()
+        names = table["split"].combine_chunks().dictionary_encode()
+        codes, places = names.indices.to_numpy()[order], table["place"].to_numpy()[order]
         for code, split in enumerate(names.dictionary.to_pylist()):
-            splits[split] = ordered["place"].to_numpy()[codes == code]
+            splits[split] = places[codes == code]
     size = sum((folder / name).stat().st_size for name in summary.tables)
     rows = max(sum(lengths), 1)
     at_once = int(np.clip(_BYTES_AT_ONCE * rows // max(size, 1), ROWS_OF_BATCH, 1 << 16))

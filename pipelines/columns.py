@@ -48,11 +48,13 @@ MODEL = (
     Column("batch_size", "integer", "minibatch size of the training run"),
 )
 RELATIONS = (
-    Column("duplicates", "texts", "ids of the other trials of the same task and input"),
+    Column("duplicates", "texts", "ids of other trials of the same task and input, the first few"),
     Column("block", "text", "matched block in which the trial stands for its task and input; empty: none"),
 )
 OBJECTIVE = Column("y", "real", "warped objective, to be maximised; NaN where diverged or without a value")
 _DOC = b"description"
+# An input may be run thousands of times: all ids with every trial would be millions.
+MOST_DUPLICATES = 16
 # The one order of records within a split, in which they are hashed and stored.
 CANONICAL_ORDER = ("task", "phase", "trial_id")
 

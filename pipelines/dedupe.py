@@ -11,7 +11,10 @@ from typing import Any
 import apache_beam as beam
 
 from hyperbo.trial import Trial
+from pipelines.columns import MOST_DUPLICATES
 from pipelines.records import TrialKey
+
+_SOURCES_NAMED = 5
 
 
 def trial_key(trial: Trial) -> TrialKey:
@@ -56,7 +59,9 @@ def repeated_ids(keys: Iterable[TrialKey]) -> list[tuple[str, str]]:
         reason = f"trial id {first.trial_id!r} repeats the row {first.source}"
         return [(key.source, reason) for key in ordered[1:]]
     sources = [key.source for key in ordered]
-    reason = f"trial id {first.trial_id!r} names different trials: {', '.join(sources)}"
+    more = f" and {len(sources) - _SOURCES_NAMED} more" if len(sources) > _SOURCES_NAMED else ""
+    named = ", ".join(sources[:_SOURCES_NAMED])
+    reason = f"trial id {first.trial_id!r} names different trials: {named}{more}"
     return [(source, reason) for source in sources]
 
 
@@ -69,7 +74,7 @@ class FindDuplicates(beam.PTransform):
     """PCollection[TrialKey] -> PCollection[(trial id, other ids)]: trials whose task ran the input before.
 
     In PD1 these are inputs run in both phases. They are marked, never dropped: which one counts is for
-    a preparation to say.
+    a preparation to say. Of many others the first `MOST_DUPLICATES`, by id, are named; `input_id` finds all.
     """
 
     def expand(self, input_or_inputs: Any) -> Any:
@@ -86,4 +91,5 @@ def _others(ids: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
     ordered = sorted(ids)
     if len(ordered) == 1:
         return []
-    return [(each, tuple(other for other in ordered if other != each)) for each in ordered]
+    first = ordered[: MOST_DUPLICATES + 1]
+    return [(each, tuple(other for other in first if other != each)[:MOST_DUPLICATES]) for each in ordered]

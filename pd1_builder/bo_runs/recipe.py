@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
-from pd1_builder.catalog import find
+from pd1_builder.catalog import find, remedy
 from pd1_builder.manifest import Manifest, declared, digest_file, read_manifest
 from pd1_builder.recipe import Recipe
 from pipelines.bo_runs.evaluation import IDENTITY, Evaluation, read_evaluation
@@ -94,7 +94,7 @@ def _observed_dataset(evaluation: Evaluation, data_dir: Path | None) -> tuple[Ma
         if not path.is_file() or digest_file(path, version.folder) not in manifest.files:
             raise VersionConflictError(
                 f"{path} is missing or has changed; "
-                f"remove {version.folder} and build {manifest.reference} again"
+                f"{remedy(version.folder, version.dataset, version.version)}"
             )
     return manifest, paths
 

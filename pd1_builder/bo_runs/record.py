@@ -10,8 +10,9 @@ from pd1_builder.bo_runs.recipe import bo_runs_recipe, evaluations_in
 from pd1_builder.catalog import find
 from pd1_builder.execution import Execution
 from pd1_builder.manifest import Manifest
-from pd1_builder.releases import KEPT_FOLDER, release, verify
+from pd1_builder.releases import KEPT_FOLDER, release
 from pd1_builder.semver import next_version
+from pd1_builder.verification import verify
 from pipelines.bo_runs.evaluation import read_evaluation
 
 _LOGGER = logging.getLogger(__name__)

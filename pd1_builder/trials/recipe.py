@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperbo.errors import InvalidInputError
 from pd1_builder.recipe import Recipe
 from pipelines.columns import Layout
 from pipelines.raw_files import sha256_of
@@ -28,10 +27,10 @@ def trials_recipe(files: Sequence[Path], space: Path) -> Recipe:
     Raises:
       InvalidInputError: a file cannot be used.
     """
+    # Absolute, for a worker may run in another folder.
+    files, space = [path.absolute() for path in files], space.absolute()
     description = read_space_file(space)
     raw_files = find_trial_files(files, description)
-    if any(file.path.name == SPACE_FILE for file in raw_files):
-        raise InvalidInputError(f"a file of trials has the name {SPACE_FILE}", fix="rename it")
     layout = Layout(description.space, description.metric_names, description.curves)
 
     def curate(folder: Path) -> Any:

@@ -155,8 +155,9 @@ def _variable(column: str, variables: Mapping[str, Any], log: bool) -> Variable:
         minimum, maximum, minimum_before_log, maximum_before_log = (
             float(fields[key]) for key in ("min", "max", "min_before_tf", "max_before_tf")
         )
-        if not -math.inf < minimum <= maximum < math.inf:
-            raise ValueError(f"{column} ranges from {minimum} to {maximum}")
+        for low, high in ((minimum, maximum), (minimum_before_log, maximum_before_log)):
+            if not -math.inf < low <= high < math.inf:
+                raise ValueError(f"{column} ranges from {low} to {high}")
         return Variable(column, minimum, maximum, minimum_before_log, maximum_before_log, log)
     variable, _, category = column.partition(".ohe._")
     if category not in variables[variable]["categories"]:

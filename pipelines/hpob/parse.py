@@ -13,7 +13,7 @@ from apache_beam import pvalue
 from jaxtyping import Bool, Float64
 
 from hyperbo.errors import InvalidInputError
-from pipelines.columns import schema
+from pipelines.columns import MOST_DUPLICATES, schema
 from pipelines.hpob.layout import DESCRIPTORS, METRIC, SPLIT, SpaceDescription, mixed_columns
 from pipelines.hpob.raw_files import Initialisations
 from pipelines.hpob.stream import RawDataset, Rows, read_datasets
@@ -130,7 +130,7 @@ def curate_dataset(
         part = slice(start, start + TABLE_ROWS)
         numbers, y = judged.numbers[part].tolist(), pa.array(judged.y[part])
         duplicates = [
-            [trial_ids[other] for other in same.get(row, ()) if other != row]
+            [trial_ids[other] for other in same.get(row, ()) if other != row][:MOST_DUPLICATES]
             for row in range(start, start + len(numbers))
         ]
         arrays: dict[str, Any] = {
@@ -222,9 +222,9 @@ def _input_ids(x: Float64[np.ndarray, "n d"]) -> list[str]:
 
 
 def _groups(input_ids: list[str]) -> dict[int, list[int]]:
-    """For each row whose input others share: all rows with it, itself among them, in order."""
+    """For each row whose input others share: the first rows with it, in order."""
     codes = pa.array(input_ids, pa.string()).dictionary_encode().indices.to_numpy()
     groups: dict[int, list[int]] = {}
     for row in np.flatnonzero(np.bincount(codes)[codes] > 1).tolist():
         groups.setdefault(int(codes[row]), []).append(row)
-    return {row: rows for rows in groups.values() for row in rows}
+    return {row: rows[: MOST_DUPLICATES + 1] for rows in groups.values() for row in rows}

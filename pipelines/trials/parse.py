@@ -72,8 +72,9 @@ def parse_trial(
 ) -> Trial:
     """Make a trial of one row.
 
-    The trial's id is `<task>/<id within the task>`. A null, an empty cell and a NaN are all NaN in metrics
-    and curves. A trial that is done may lack a finite objective, one that diverged may have it: both stay.
+    The trial's id is `<task>/<id within the task>`, the task's name without slashes: else `b/c` of the task
+    `a` would be `c` of the task `a/b`. A null, an empty cell and a NaN are all NaN in metrics and curves. A
+    trial that is done may lack a finite objective, one that diverged may have it: both stay.
 
     Args:
       row: the columns that the description names, of plain values.
@@ -90,6 +91,7 @@ def parse_trial(
     hyperparameters = {
         name: _hyperparameter(row, column) for name, column in description.parameter_columns.items()
     }
+    identifier = _identifier(row, description.trial_id) if description.trial_id else source
     metrics = {name: number(row[name], name) for name in description.metric_names}
     objective = metrics[description.objective]
     status = _status(description.status, row, objective)
@@ -98,7 +100,7 @@ def parse_trial(
     return Trial(
         task=task,
         task_dataset=_name(description.task_dataset, row, file.path) if description.task_dataset else task,
-        trial_id=f"{task}/{_identifier(row, description.trial_id) if description.trial_id else source}",
+        trial_id=f"{_without_slashes(task)}/{identifier}",
         split=file.split,
         phase=_phase(row, description.phase) if description.phase else file.phase,
         origin=origin,
@@ -115,6 +117,15 @@ def _name(source: NameSource, row: Mapping[str, Any], path: Path) -> str:
     if source.file_name:
         return path.name.removesuffix(suffix_of(path))
     return _identifier(row, source.column) if source.column else source.name
+
+
+def _without_slashes(task: str) -> str:
+    """A task's name for an id: as it is but for slashes, and different for every name.
+
+    >>> _without_slashes("resnet-cifar"), _without_slashes("cifar/resnet 50%")
+    ('resnet-cifar', 'cifar%2Fresnet 50%25')
+    """
+    return task.replace("%", "%25").replace("/", "%2F")
 
 
 def _identifier(row: Mapping[str, Any], column: str) -> str:

@@ -25,13 +25,14 @@ def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> t
       The files, sorted by name; their rows without those that the description skips.
 
     Raises:
-      InvalidInputError: a file is absent, of another kind, unreadable, cut short, or has other columns; two
-        have one name; or there is no row in all.
+      InvalidInputError: a file is absent, of another kind, unreadable, cut short, or has other columns; its
+        name is not UTF-8; two have one name; or there is no row in all.
     """
     by_name: dict[str, Path] = {}
     for path in paths:
         if not path.is_file():
             raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
+        _require_utf8(path)
         if not suffix_of(path):
             raise InvalidInputError(
                 "not a kind of file that is read", where=str(path), fix=f"give {', '.join(SUFFIXES)}"
@@ -46,6 +47,17 @@ def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> t
     if not any(file.rows for file in files):
         raise InvalidInputError("there is no trial", where=", ".join(by_name), fix="give files with rows")
     return files
+
+
+def _require_utf8(path: Path) -> None:
+    try:
+        path.name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            "the name of the file is not UTF-8",
+            where=str(path).encode("utf-8", "backslashreplace").decode("utf-8"),
+            fix="rename it: a record names the file it was read from",
+        ) from error
 
 
 def _describe(path: Path, description: TrialsDescription) -> RawFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ from pipelines.raw_files import read_lines
 SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 # Rows of a Parquet file that are held as Python objects at once; with curves a row is kilobytes.
 _PARQUET_ROWS = 1024
+# Characters: a curve of millions of points. Without a bound, a quote never closed would take in all the file.
+_LONGEST_CELL = 1 << 26
+_CELL_LIMIT = threading.Lock()
 _AGAIN = "fetch or write the file again"
 
 Row = dict[str, Any]
@@ -118,7 +122,7 @@ def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
                 stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
             )
             reader = csv.reader(lines, strict=True)
-            for record in reader:
+            while (record := _next_record(reader)) is not None:
                 if record:
                     yield number, record
                 number = reader.line_num + 1
@@ -130,6 +134,19 @@ def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         raise InvalidInputError(
             f"cannot be read: {error}", where=f"{path.name}:{number}", fix=_AGAIN
         ) from error
+
+
+def _next_record(reader: Iterator[list[str]]) -> list[str] | None:
+    """The next record, whose cells may be longer than Python allows; None at the end.
+
+    Python's limit is one for the whole process: others find it as they left it, no two threads change it.
+    """
+    with _CELL_LIMIT:
+        before = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            return next(reader, None)
+        finally:
+            csv.field_size_limit(before)
 
 
 def _is_utf8(cell: str) -> bool:

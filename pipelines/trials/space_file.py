@@ -33,7 +33,7 @@ def read_space_file(path: Path) -> TrialsDescription:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"the space file cannot be read: {error}", where=str(path)) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # A number of thousands of digits is no TOMLDecodeError.
         raise InvalidInputError(f"this is not TOML: {error}", where=str(path)) from error
     try:
         return _description(document)

@@ -73,6 +73,29 @@ def test_versions_are_listed_described_and_verified(data_dir):
     assert verified.stdout == f"pd1/mini:1.0.0: as its manifest says, content {content}\n"
 
 
+def test_a_task_may_be_named_like_markup(tmp_path):
+    (tmp_path / "trials.csv").write_text("task,rate,loss\nnet[/red],0.5,1\n[bold],0.5,2\n")
+    (tmp_path / "space.toml").write_text(
+        'objective = "loss"\ndirection = "minimize"\n'
+        '[[parameters]]\nname = "rate"\nlower = 0.1\nupper = 1.0\n'
+    )
+    space = ["--space", tmp_path / "space.toml", "--data", tmp_path]
+    added = hyperbo("data", "add", "mine", tmp_path / "trials.csv", *space)
+    assert added.exit_code == 0
+    assert added.stdout.startswith("trials/mine:1.0.0: complete, content ")
+    described = hyperbo("data", "info", "trials/mine", "--data", tmp_path)
+    assert "net[/red]" in described.stdout
+    assert "[bold]" in described.stdout
+    # What the packages below say is shown: here, that there is nothing to add.
+    again = hyperbo("data", "add", "mine", tmp_path / "trials.csv", "--data", tmp_path)
+    assert "trials/mine:1.0.0 holds these files already; nothing to do" in again.stderr
+    # A damaged version of one's own files must not be removed with the only copy of them.
+    (tmp_path / "trials/mine/1.0.0/rejects.jsonl").write_text("x")
+    damaged = hyperbo("data", "verify", "trials/mine", "--data", tmp_path)
+    assert damaged.exit_code == 1
+    assert f"copy {tmp_path / 'trials/mine/1.0.0/raw'} elsewhere" in damaged.stderr
+
+
 def test_the_data_folder_can_be_named_by_a_variable(data_dir, monkeypatch):
     monkeypatch.setenv("HYPERBO_DATA_DIR", str(data_dir))
     assert hyperbo("data", "list").stdout.startswith("pd1/mini:1.0.0  ")
@@ -90,6 +113,9 @@ def test_an_empty_data_folder_says_so(tmp_path):
         (["data", "verify", "pd1/mini:9.9.9"], "hyperbo: pd1/mini:9.9.9 is not in "),
         (["data", "info", "nonsense"], "hyperbo: dataset 'nonsense'; write <name>/<config>"),
         (["data", "build", "pd1/nothing"], "hyperbo: unknown dataset 'pd1/nothing'; use one of"),
+        (["data", "add", "own", "none.csv", "--space", "none.toml"], "hyperbo: none.toml: no such file"),
+        (["data", "build", "--data", __file__], "hyperbo: pd1/mini:1.0.0: cannot be written: "),
+        (["data", "build", f"pd1/{'x' * 300}"], "hyperbo: unknown dataset"),
         (["prior", "info", "nowhere"], "hyperbo: nowhere holds no prior.json"),
         (["report", "nowhere"], "hyperbo: nowhere/records.parquet: run records cannot be read"),
         (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use one of"),

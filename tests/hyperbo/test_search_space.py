@@ -72,11 +72,20 @@ def test_scalings_by_hand() -> None:
         (math.nan, 1.0, "linear", "not finite"),
         (0.0, 1.0, "log", "positive range, got lower=0.0"),
         (0.0, 1.0, "log1m", "below 1, got upper=1.0"),
+        (-1.7e308, 1.7e308, "linear", r"the width inf under linear scaling; .*closer together"),
+        (1e300, math.nextafter(1e300, math.inf), "log", r"the width 0.0 under log scaling; .*further apart"),
+        (-1e300, -9.99999999999999e299, "log1m", r"the width 0.0 under log1m scaling"),
     ],
 )
 def test_ranges_that_make_no_sense(lower: float, upper: float, scaling: Scaling, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Parameter("p", lower, upper, scaling)
+
+
+def test_the_narrowest_and_the_widest_range_have_a_unit_interval() -> None:
+    for lower, upper in ((1.0, math.nextafter(1.0, 2.0)), (-8e307, 8e307), (0.0, 5e-324)):
+        unit = Parameter("p", lower, upper).to_unit(np.array([lower, upper]))
+        np.testing.assert_array_equal(unit, [0.0, 1.0])
 
 
 @pytest.mark.parametrize("value", [2.1, 0.0, math.nan, math.inf])

@@ -162,7 +162,7 @@ def test_on_a_pool_of_workers(whole: Path, raw: Path, tmp_path: Path, worker_poo
 def test_arguments_of_beam_choose_another_runner(tmp_path: Path) -> None:
     recipe = find_recipe("pd1/mini", write_release(tmp_path / "raw", inputs=1))
     execution = Execution(beam_arguments=("--runner=NoSuchRunner",))
-    with pytest.raises(ValueError, match="NoSuchRunner"):
+    with pytest.raises(HyperBOError, match="NoSuchRunner"):
         release("pd1/mini", "1.0.0", recipe, data_dir=tmp_path, execution=execution)
 
 
@@ -180,13 +180,15 @@ def test_executions_that_would_lose_rows_or_hang_are_refused(fields: dict[str, A
         Execution(**fields)
 
 
-def test_an_error_in_a_worker_process_stops_the_build(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
+def test_an_error_inside_the_pipeline_is_the_same_wherever_it_is_raised(tmp_path: Path, mode: Any) -> None:
     recipe = find_recipe("pd1/mini", write_release(tmp_path / "raw", inputs=2))
     (tmp_path / "raw/pd1_matched_phase0_results.jsonl").unlink()
-    with pytest.raises(Exception, match=r"pd1_matched_phase0_results\.jsonl:1: cannot be read"):
-        release(
-            "pd1/mini", "1.0.0", recipe, data_dir=tmp_path, execution=Execution("multi_processing", workers=1)
-        )
+    with pytest.raises(InvalidInputError) as caught:
+        release("pd1/mini", "1.0.0", recipe, data_dir=tmp_path, execution=Execution(mode))
+    message = str(caught.value)
+    assert message.startswith("pd1_matched_phase0_results.jsonl:1: cannot be read")
+    assert message.endswith("fetch or write the file again")
     assert [each.name for each in (tmp_path / "pd1/mini").iterdir()] == [".1.0.0.lock"]
 
 

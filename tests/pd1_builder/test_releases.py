@@ -17,7 +17,7 @@ import tensorflow_datasets as tfds
 from synthetic_pd1 import rows, write
 
 import pd1_builder
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.catalog import versions
 from pd1_builder.content_hash import content_hash
 from pd1_builder.derived import check_derived
@@ -274,3 +274,17 @@ def test_y_is_computed_again(built: Path) -> None:
     with pytest.raises(VersionConflictError, match="column y is not what"):
         check_derived(folder, other)
     check_derived(folder, manifest)
+
+
+def test_only_what_the_archive_holds_is_made_of_it(tmp_path: Path) -> None:
+    with pytest.raises(
+        NotAvailableError, match=r"no raw files are shipped for pd1/mini:2\.0\.0, only for 1\.0"
+    ):
+        pd1_builder.build("pd1/mini", "2.0.0", data_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_folder_that_cannot_be_used_is_named(raw_release: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(HyperBOError, match=r"pd1/mini:1\.0\.0: cannot be written: .*file"):
+        pd1_builder.build(raw=raw_release, data_dir=tmp_path / "file")

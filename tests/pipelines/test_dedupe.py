@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from synthetic_pd1 import rows
 
 from hyperbo.search_space import PD1_SEARCH_SPACE
+from pipelines.columns import MOST_DUPLICATES
 from pipelines.dedupe import FindDuplicates, FindRepeatedIds, repeated_ids, trial_key
 from pipelines.parse import parse_trial
 from pipelines.records import TrialKey
@@ -81,3 +82,21 @@ def test_trials_of_one_task_and_input_are_marked_across_phases_and_splits() -> N
             p | beam.Create(keys) | FindDuplicates(),
             [("a", ("b", "c")), ("b", ("a", "c")), ("c", ("a", "b"))],
         )
+
+
+def test_an_input_run_many_times_names_few_others_with_each_trial() -> None:
+    keys = [key(f"{number:04d}") for number in range(200)]
+    with pipeline() as p:
+        found = p | beam.Create(keys) | FindDuplicates()
+        first = [f"{number:04d}" for number in range(MOST_DUPLICATES + 1)]
+        expect(
+            found,
+            [(k.trial_id, tuple(i for i in first if i != k.trial_id)[:MOST_DUPLICATES]) for k in keys],
+        )
+
+
+def test_an_id_borne_by_many_trials_names_few_of_them() -> None:
+    keys = [key("a", source=f"f.jsonl:{line}", fingerprint=str(line)) for line in range(1, 101)]
+    (reason,) = {reason for _, reason in repeated_ids(keys)}
+    named = ", ".join(f"f.jsonl:{line}" for line in range(1, 6))
+    assert reason == f"trial id 'a' names different trials: {named} and 95 more"

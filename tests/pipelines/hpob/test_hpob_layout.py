@@ -117,6 +117,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"variables": {"p0": {"min": 1, "max": 0, "min_before_tf": 0, "max_before_tf": 1}}},
         "p0 ranges from 1.0 to 0.0",
     ),
+    "bound before the logarithm is NaN": (
+        {"variables": {"p0": {"min": 0, "max": 1, "min_before_tf": math.nan, "max_before_tf": 1}}},
+        "p0 ranges from nan to 1.0",
+    ),
+    "bound before the logarithm is infinite": (
+        {"variables": {"p0": {"min": 0, "max": 1, "min_before_tf": 0, "max_before_tf": math.inf}}},
+        "p0 ranges from 0.0 to inf",
+    ),
     "bound is a text": (
         {"variables": {"p0": {"min": "low", "max": 0, "min_before_tf": 0, "max_before_tf": 1}}},
         "could not convert",

@@ -190,6 +190,15 @@ BAD_FILES: dict[str, tuple[str, str]] = {
         changed("upper = 1", f"upper = 1{'0' * 400}"),
         "parameters.rate.upper: upper = 1000",
     ),
+    "bound of more digits than Python reads": (
+        changed("upper = 1", f"upper = 1{'0' * 5000}"),
+        "space.toml: this is not TOML: Exceeds the limit",
+    ),
+    "nested beyond measure": (added(f"metrics = {'[' * 9999}"), "space.toml: this is not TOML: "),
+    "range too wide for float64": (
+        changed("lower = 0\nupper = 1", "lower = -1.7e308\nupper = 1.7e308"),
+        "parameters.rate: range [-1.7e+308, 1.7e+308] has the width inf under linear scaling; give bounds",
+    ),
     "empty range": (changed("upper = 1", "upper = 0"), "parameters.rate: range [0.0, 0.0] is empty"),
     "unknown scaling": (
         SMALLEST + 'scaling = "exp"',

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,6 +130,19 @@ def test_columns_of_parquet_are_those_of_its_schema(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([{"task": "net", "extra": {"a": 1}}]), path)
     with pytest.raises(InvalidInputError, match=r"missing columns: 'hp.rate', .*; unknown columns: 'extra'"):
         find_trial_files([path], describe(tmp_path))
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"n\xffet.jsonl")
+    try:
+        write_lines(path, [row()])
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(
+        InvalidInputError, match=r"n\\udcffet\.jsonl: the name .* is not UTF-8; rename"
+    ) as caught:
+        find_trial_files([path], describe(tmp_path))
+    str(caught.value).encode("utf-8")  # It can be printed.
 
 
 def test_an_absent_file_and_two_of_one_name_are_errors(tmp_path: Path) -> None:

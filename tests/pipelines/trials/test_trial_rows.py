@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trial_files import SPACE, describe, row, write_bytes, write_lines
 
+import pipelines.trials.rows
 from hyperbo.errors import InvalidInputError
 from hyperbo.trial import Trial
 from pipelines.records import Reject
@@ -195,6 +197,46 @@ def test_floats_survive_every_format_bit_for_bit(
         assert [trial.metrics["loss"].hex() for trial in trials] == [loss.hex() for loss in losses]
         found = [trial.hyperparameters["rate"].hex() for trial in trials]
         assert found == [rate.hex() for rate in rates[: len(losses)]]
+
+
+def test_a_cell_of_csv_may_hold_a_long_curve(tmp_path: Path) -> None:
+    description = describe(tmp_path)
+    curve = [1.0 / (step + 3) for step in range(20_000)]  # 400,000 characters
+    text = HEADER + "".join(f'net,{name},done,0.25,0.5,"{curve}",0.1,3\n' for name in "ab")
+    path = write_bytes(tmp_path / "a.csv", text.encode())
+    before = csv.field_size_limit()
+    limits = set()
+    for _, found in read_rows(path, description.columns):
+        assert isinstance(found, dict)
+        assert found["curve"] == curve
+        limits.add(csv.field_size_limit())
+    # It is the whole process's: others never find another one.
+    assert limits == {before}
+    assert [len(trial.curves["curve"]) for trial in parse(path, description)[0]] == [20_000] * 2
+
+
+def test_a_cell_without_end_is_refused_and_the_limit_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines.trials.rows, "_LONGEST_CELL", 1000)
+    before = csv.field_size_limit()
+    text = HEADER + 'net,"' + "a" * 2000
+    with pytest.raises(InvalidInputError, match=r"a\.csv:2: is not CSV: field larger than field limit"):
+        find_trial_files([write_bytes(tmp_path / "a.csv", text.encode())], describe(tmp_path))
+    assert csv.field_size_limit() == before
+
+
+def test_trial_ids_differ_whatever_tasks_and_trials_are_called(tmp_path: Path) -> None:
+    named = [("a/b", "c"), ("a", "b/c"), ("a%2Fb", "c"), ("a%b", "c"), ("resnet-cifar 10", "r/1%")]
+    lines = [row(trial, task=task) for task, trial in named]
+    trials, _ = parse(write_lines(tmp_path / "a.jsonl", lines), describe(tmp_path))
+    assert [(trial.task, trial.trial_id) for trial in trials] == [
+        ("a/b", "a%2Fb/c"),
+        ("a", "a/b/c"),
+        ("a%2Fb", "a%252Fb/c"),
+        ("a%b", "a%25b/c"),
+        ("resnet-cifar 10", "resnet-cifar 10/r/1%"),
+    ]
 
 
 def without(column: str) -> dict[str, Any]:

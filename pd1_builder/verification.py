@@ -1,0 +1,57 @@
+"""Verifying a version: its files, its records, and what it states about them. Needs Parquet only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hyperbo.errors import VersionConflictError
+from pd1_builder.catalog import find, remedy
+from pd1_builder.content_hash import content_hash
+from pd1_builder.derived import check_derived
+from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, declared, digest_file, read_manifest
+from pipelines.parquet import read_row_groups
+
+
+def verify(reference: str, data_dir: Path | None = None) -> Manifest:
+    """Check a version against its manifest: the hashes of files and of records, and all derived values.
+
+    Args:
+      reference: `<name>/<config>:<version>`.
+      data_dir: where versions are kept; None for `catalog.default_data_dir`.
+
+    Returns:
+      The manifest.
+
+    Raises:
+      NotAvailableError: there is no such version.
+      VersionConflictError: a file is missing, unknown or changed, or the records are not those hashed.
+    """
+    found = find(reference, data_dir)
+    return verify_folder(found.folder, found.dataset, found.version)
+
+
+def verify_folder(folder: Path, dataset: str, version: str) -> Manifest:
+    """Check the version in a folder; errors as `verify`."""
+    advice = remedy(folder, dataset, version)
+    manifest = read_manifest(folder)
+    if (manifest.dataset, manifest.version) != (dataset, version):
+        raise VersionConflictError(f"{folder} holds {manifest.reference}; {advice}")
+    found = {file.name: file for file in files_of(folder)}
+    expected = {file.name: file for file in manifest.files}
+    for name in sorted(found.keys() | expected.keys()):
+        if found.get(name) != expected.get(name):
+            state = (
+                "is missing" if name not in found else "has changed" if name in expected else "is not its own"
+            )
+            raise VersionConflictError(f"{folder / name} {state}; {advice}")
+    tables = {split: read_row_groups(folder / f"{split}.parquet") for split in manifest.counts}
+    if content_hash(declared(manifest.space, manifest.parameters), tables) != manifest.content_hash:
+        raise VersionConflictError(f"the records in {folder} are not those of its content hash; {advice}")
+    check_derived(folder, manifest)
+    return manifest
+
+
+def files_of(folder: Path) -> tuple[FileDigest, ...]:
+    """The files of a version but for its manifest, by name."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST_NAME)
+    return tuple(digest_file(path, folder) for path in paths)
