@@ -113,7 +113,8 @@ def assemble(folder: Path, summary: Summary, columns: Sequence[Column]) -> Assem
         order = pc.call_function("sort_indices", [table], options).to_numpy()
         names = table["split"].combine_chunks().dictionary_encode()
         codes, places = names.indices.to_numpy()[order], table["place"].to_numpy()[order]
-        for code, split in enumerate(names.dictionary.to_pylist()):
+        # Files come in an order of no meaning, and splits first seen in them too.
+        for split, code in sorted((split, code) for code, split in enumerate(names.dictionary.to_pylist())):
             splits[split] = places[codes == code]
     size = sum((folder / name).stat().st_size for name in summary.tables)
     rows = max(sum(lengths), 1)
