@@ -69,11 +69,30 @@ class Prior:
     description: PriorDescription
 
 
-def _named_arrays(gp: GaussianProcess) -> dict[str, np.ndarray]:
+def _named_leaves(gp: GaussianProcess) -> dict[str, Any]:
     leaves = jax.tree_util.tree_leaves_with_path(gp)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
+def _template(description: PriorDescription) -> GaussianProcess:
+    """A model of the structure described, with shapes and dtypes in place of arrays."""
+    dimension, architecture = description.search_space.dimension, description.architecture
+    return jax.eval_shape(lambda: initialise(jax.random.key(0), dimension, architecture))
+
+
+def _differences(arrays: dict[str, np.ndarray], expected: dict[str, jax.ShapeDtypeStruct]) -> list[str]:
+    return [
+        *(f"{name} is missing" for name in sorted(expected.keys() - arrays.keys())),
+        *(f"{name} is not of this architecture" for name in sorted(arrays.keys() - expected.keys())),
+        *(
+            f"{name} is {arrays[name].dtype}{list(arrays[name].shape)}, not {array.dtype}{list(array.shape)}"
+            for name, array in expected.items()
+            if name in arrays and (arrays[name].shape, arrays[name].dtype) != (array.shape, array.dtype)
+        ),
+    ]
+
+
+@double_precision
 def save_prior(folder: Path, prior: Prior) -> None:
     """Write a prior as two files; the description comes last, and holds the hash of the arrays it belongs to.
 
@@ -82,8 +101,17 @@ def save_prior(folder: Path, prior: Prior) -> None:
     Args:
       folder: where to; it is made where it is missing.
       prior: what to write.
+
+    Raises:
+      InvalidInputError: the model is not of the architecture described; nothing is written.
     """
-    arrays = save_arrays(_named_arrays(prior.gp))
+    named = {name: np.asarray(leaf) for name, leaf in _named_leaves(prior.gp).items()}
+    differences = _differences(named, _named_leaves(_template(prior.description)))
+    if differences:
+        raise InvalidInputError(
+            "; ".join(differences), where=str(folder), fix="describe the architecture that the model has"
+        )
+    arrays = save_arrays(named)
     description = asdict(prior.description) | {
         "format": FORMAT,
         "search_space": prior.description.search_space.to_json(),
@@ -135,17 +163,9 @@ def load_prior(folder: Path) -> Prior:
         )
     arrays = load_arrays(content)
 
-    template = initialise(jax.random.key(0), description.search_space.dimension, description.architecture)
-    expected = _named_arrays(template)
-    differences = [
-        *(f"{name} is missing" for name in sorted(expected.keys() - arrays.keys())),
-        *(f"{name} is not of this architecture" for name in sorted(arrays.keys() - expected.keys())),
-        *(
-            f"{name} is {arrays[name].dtype}{list(arrays[name].shape)}, not {array.dtype}{list(array.shape)}"
-            for name, array in expected.items()
-            if name in arrays and (arrays[name].shape, arrays[name].dtype) != (array.shape, array.dtype)
-        ),
-    ]
+    template = _template(description)
+    expected = _named_leaves(template)
+    differences = _differences(arrays, expected)
     if differences:
         raise VersionConflictError(f"{arrays_path}: {'; '.join(differences)}")
     gp = jax.tree.unflatten(jax.tree.structure(template), [arrays[name] for name in expected])

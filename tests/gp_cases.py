@@ -6,12 +6,13 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import multivariate_normal
 
 from hyperbo.gp.features import MLP
-from hyperbo.gp.gaussian_process import GaussianProcess
+from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.kernels import Matern52
 from hyperbo.gp.means import Linear
 from hyperbo.search_space import Parameter, SearchSpace
@@ -84,6 +85,51 @@ def posterior(gp: GaussianProcess, x: Values, y: Values, at: Values) -> tuple[Va
     cross = covariance(gp, x, at)
     solved = np.linalg.solve(noisy_covariance(gp, x), cross)
     return mean(gp, at) + solved.T @ (y - mean(gp, x)), prior_variance - (cross * solved).sum(axis=0)
+
+
+def random_structure(seed: int, architecture: Architecture) -> GaussianProcess:
+    """A model of any structure with no two parameters equal; call it under 64-bit JAX."""
+    random = np.random.default_rng(seed)
+    gp = initialise(jax.random.key(seed), SPACE.dimension, architecture)
+    return jax.tree.map(lambda leaf: leaf + jnp.asarray(0.5 * random.normal(size=leaf.shape)), gp)
+
+
+def kernel_matrix(name: str, parameters: list[Values], a: Values, b: Values) -> Values:
+    """Any kernel, from its raw parameters in the order of its fields, one pair of rows at a time."""
+    positive = [softplus(raw) for raw in parameters]
+
+    def at_pair(x: Values, z: Values) -> float:
+        if name == "linear":
+            return float(positive[0] ** 2 + sum(x * z) / positive[1] ** 2)
+        if name == "dot_product":
+            return float(sum(x * z / positive[0] ** 2))
+        distance = np.sqrt(sum(((x - z) / positive[1]) ** 2))
+        correlation = {
+            "squared_exponential": np.exp(-0.5 * distance**2),
+            "matern32": (1.0 + np.sqrt(3.0) * distance) * np.exp(-np.sqrt(3.0) * distance),
+            "matern52": (1.0 + np.sqrt(5.0) * distance + 5.0 * distance**2 / 3.0)
+            * np.exp(-np.sqrt(5.0) * distance),
+        }
+        return float(positive[0] * correlation[name])
+
+    return np.array([[at_pair(x, z) for z in b] for x in a])
+
+
+def structure_moments(
+    architecture: Architecture, gp: GaussianProcess, a: Values, b: Values
+) -> tuple[Values, Values]:
+    """Prior mean at a, and covariance between a and b, of any structure."""
+    phi = features(gp, a)
+    parameters = [np.asarray(leaf) for leaf in jax.tree.leaves(gp.kernel)]
+    covariance = kernel_matrix(architecture.kernel, parameters, phi, features(gp, b))
+    of_mean = [np.asarray(leaf) for leaf in jax.tree.leaves(gp.mean)]
+    expected = {
+        "zero": lambda: np.zeros(len(a)),
+        "constant": lambda: np.full(len(a), of_mean[0]),
+        "linear": lambda: phi @ of_mean[0],
+        "affine": lambda: phi @ of_mean[0] + of_mean[1],
+    }
+    return expected[architecture.mean](), covariance
 
 
 def make_task(name: str, dataset: str, x: Values, y: Values) -> Task:

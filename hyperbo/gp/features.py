@@ -14,7 +14,10 @@ from hyperbo.gp.pytree import pytree
 
 @pytree
 class MLP:
-    """phi(x): dense layers, each followed by tanh; section "Description of All Compared Methods", H-NLL."""
+    """phi(x): dense layers, each followed by tanh; section "Description of All Compared Methods", H-NLL.
+
+    Without a layer it is the identity: mean and kernel then stand on the inputs themselves.
+    """
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, " _"], ...]
@@ -32,7 +35,7 @@ def initialise_mlp(key: PRNGKeyArray, dimension: int, hidden: Sequence[int]) -> 
     Args:
       key: random key; the seed of a model.
       dimension: d of the inputs.
-      hidden: sizes of the layers; the last is the number of features.
+      hidden: sizes of the layers; the last is the number of features. No layer gives the identity.
     """
     glorot = jax.nn.initializers.glorot_normal()
     sizes = (dimension, *hidden)

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from jaxtyping import Array, Float
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperbo.gp.pytree import pytree
+
+MEANS = ("zero", "constant", "linear", "affine")
+
+
+@pytree
+class Zero:
+    """mu(x) = 0, without a parameter."""
+
+    def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Prior mean at inputs with these features."""
+        return jnp.zeros(features.shape[0], features.dtype)
+
+
+@pytree
+class Constant:
+    """mu(x) = c, learned."""
+
+    value: Float[Array, ""]
+
+    def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Prior mean at inputs with these features."""
+        return jnp.full(features.shape[0], self.value)
 
 
 @pytree
@@ -16,3 +40,35 @@ class Linear:
     def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
         """Prior mean at inputs with these features."""
         return features @ self.weight
+
+
+@pytree
+class Affine:
+    """mu(x) = w . phi(x) + c: the linear mean for inputs of the unit cube, whose zero is only a corner."""
+
+    weight: Float[Array, " e"]
+    offset: Float[Array, ""]
+
+    def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Prior mean at inputs with these features."""
+        return features @ self.weight + self.offset
+
+
+Mean = Zero | Constant | Linear | Affine
+
+
+def initialise_mean(key: PRNGKeyArray, name: str, width: int) -> Mean:
+    """A mean before training: weights from N(0, 1 / width), constants zero.
+
+    Args:
+      key: random key of the weights.
+      name: one of `MEANS`.
+      width: number of features.
+    """
+    if name == "zero":
+        return Zero()
+    zero = jnp.zeros((), jnp.float64)
+    if name == "constant":
+        return Constant(zero)
+    weight = jax.random.normal(key, (width,), jnp.float64) / jnp.sqrt(jnp.float64(width))
+    return Linear(weight) if name == "linear" else Affine(weight, zero)

@@ -1,8 +1,8 @@
 """Safe numerics, gathered: what the Gaussian-process code computes with and why each form is stable.
 
 - `softplus` keeps parameters positive without the overflow of an exponential.
-- `matern52_of_squared_distance` has the derivative in closed form, which is finite at distance zero, where
-  differentiating through the square root gives NaN.
+- `matern32_of_squared_distance` and `matern52_of_squared_distance` have the derivative in closed form, which
+  is finite at distance zero, where differentiating through the square root gives NaN.
 - `squared_distances` clips the cancellation of |a|^2 + |b|^2 - 2ab at zero.
 - `factorise` adds the smallest jitter that makes the Cholesky factorisation succeed and reports it.
 - `gaussian_nll` has its gradient in closed form: one triangular inverse instead of the derivative of a
@@ -59,6 +59,24 @@ def squared_distances(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[A
     """|a_i - b_j|^2 by one matrix product; never negative."""
     norms = jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :]
     return jnp.maximum(norms - 2.0 * a @ b.T, 0.0)
+
+
+@jax.custom_jvp
+def matern32_of_squared_distance(squared: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """(1 + sqrt(3) r) exp(-sqrt(3) r) of r^2, differentiable at zero."""
+    scaled = jnp.sqrt(3.0 * squared)
+    return (1.0 + scaled) * jnp.exp(-scaled)
+
+
+@matern32_of_squared_distance.defjvp
+def _matern32_jvp(
+    primals: tuple[Float[Array, "*n"]], tangents: tuple[Float[Array, "*n"]]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    (squared,), (tangent,) = primals, tangents
+    scaled = jnp.sqrt(3.0 * squared)
+    decay = jnp.exp(-scaled)
+    # -u exp(-u) times du/dr^2 = 3 / (2 u): the distance that would divide cancels.
+    return (1.0 + scaled) * decay, -1.5 * decay * tangent
 
 
 @jax.custom_jvp

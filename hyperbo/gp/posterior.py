@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.numerics import factorise
+from hyperbo.gp.numerics import FIRST_JITTER, Factorisation, factorise
 from hyperbo.gp.pytree import pytree
 
 
@@ -31,6 +32,18 @@ class FinitePosterior:
     mean: Float[Array, " c"]
     variance: Float[Array, " c"]
     noise_variance: Float[Array, ""]
+
+    @classmethod
+    def unobserved(
+        cls,
+        mean: Float[Array, " c"],
+        covariance: Float[Array, "c c"],
+        noise_variance: Float[Array, ""],
+        capacity: int,
+    ) -> FinitePosterior:
+        """The prior with these moments, ready to be conditioned up to `capacity` times."""
+        rows = jnp.zeros((capacity, mean.shape[0]), covariance.dtype)
+        return cls(covariance, rows, mean, jnp.diagonal(covariance), noise_variance)
 
     def observe(
         self, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
@@ -58,9 +71,7 @@ class FinitePosterior:
 
 def finite_prior(gp: GaussianProcess, candidates: Float[Array, "c d"], capacity: int) -> FinitePosterior:
     """The prior over candidates, ready to be conditioned up to `capacity` times."""
-    mean, covariance = gp.moments(candidates)
-    rows = jnp.zeros((capacity, candidates.shape[0]), covariance.dtype)
-    return FinitePosterior(covariance, rows, mean, jnp.diagonal(covariance), gp.noise_variance)
+    return FinitePosterior.unobserved(*gp.moments(candidates), gp.noise_variance, capacity)
 
 
 def predict(
@@ -72,6 +83,8 @@ def predict(
 ) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
     """Posterior mean and variance of the function given observations; rows outside the mask are ignored.
 
+    For more than one set of inputs, more observations, covariances or samples, see `condition`.
+
     Args:
       gp: prior.
       x: observed inputs.
@@ -82,13 +95,157 @@ def predict(
     Returns:
       Mean and variance without noise at each input.
     """
-    features, at_features = gp.features(x), gp.features(at)
-    identity = jnp.eye(x.shape[0], dtype=y.dtype)
-    noisy = gp.kernel(features, features) + gp.noise_variance * identity
-    factorisation = factorise(noisy, mask)
+    features, factorisation, residual = _factorise_observations(gp, x, y, mask)
+    at_features = gp.features(at)
     cross = jnp.where(mask[:, None], gp.kernel(features, at_features), 0.0)
-    residual = jnp.where(mask, y - gp.mean(features), 0.0)
     whitened = factorisation.inverse_factor @ jnp.column_stack([residual, cross])
     mean = gp.mean(at_features) + whitened[:, 0] @ whitened[:, 1:]
     variance = gp.kernel.diagonal(at_features) - jnp.sum(whitened[:, 1:] ** 2, axis=0)
     return mean, jnp.maximum(variance, 0.0)
+
+
+@pytree
+class Posterior:
+    """Posterior at any input, grown one observation at a time in O(t^2).
+
+    Attributes:
+      gp: prior.
+      features: of the observed inputs; rows outside the mask are room for more.
+      mask: which rows are observations.
+      inverse_factor: L^-1, L the Cholesky factor of the observations' noisy covariance; rows and columns
+        outside the mask are those of the identity.
+      whitened: L^-1 (y - mu), zero outside the mask.
+      jitter: what the factorisation added to the diagonal, relative to its mean.
+    """
+
+    gp: GaussianProcess
+    features: Float[Array, "t e"]
+    mask: Bool[Array, " t"]
+    inverse_factor: Float[Array, "t t"]
+    whitened: Float[Array, " t"]
+    jitter: Float[Array, ""]
+
+    def mean(self, at: Float[Array, "c d"]) -> Float[Array, " c"]:
+        """Posterior mean, Eq. (post_mu_approx)."""
+        at_features = self.gp.features(at)
+        return self.gp.mean(at_features) + self.whitened @ self._whitened_cross(at_features)
+
+    def variance(self, at: Float[Array, "c d"]) -> Float[Array, " c"]:
+        """Posterior variance of the function, without noise: the diagonal of Eq. (post_k_approx)."""
+        at_features = self.gp.features(at)
+        explained = jnp.sum(self._whitened_cross(at_features) ** 2, axis=0)
+        return jnp.maximum(self.gp.kernel.diagonal(at_features) - explained, 0.0)
+
+    def noisy_variance(self, at: Float[Array, "c d"]) -> Float[Array, " c"]:
+        """Posterior variance of an observation: that of the function plus the noise."""
+        return self.variance(at) + self.gp.noise_variance
+
+    def covariance(self, at: Float[Array, "c d"]) -> Float[Array, "c c"]:
+        """Posterior covariance of the function, without noise, Eq. (post_k_approx)."""
+        at_features = self.gp.features(at)
+        whitened = self._whitened_cross(at_features)
+        return self.gp.kernel(at_features, at_features) - whitened.T @ whitened
+
+    def sample(self, key: PRNGKeyArray, count: int, at: Float[Array, "c d"]) -> Float[Array, "count c"]:
+        """Draw functions from the posterior, by their values at some inputs.
+
+        Args:
+          key: random key.
+          count: number of functions.
+          at: inputs; equal ones get values equal to about 1e-5 of the prior's standard deviation.
+
+        Returns:
+          One row per function, without observation noise.
+        """
+        covariance = self.covariance(at)
+        # Where all is known, only rounding of the prior's size is left of the difference of two covariances;
+        # a prior that is zero at all inputs has a factor, too.
+        scale = jnp.mean(self.gp.kernel.diagonal(self.gp.features(at)))
+        rounding = FIRST_JITTER * scale + jnp.finfo(covariance.dtype).tiny
+        covariance = covariance + rounding * jnp.eye(len(at), dtype=covariance.dtype)
+        factor = factorise(covariance, jnp.ones(len(at), bool)).factor
+        return self.mean(at) + jax.random.normal(key, (count, len(at)), covariance.dtype) @ factor.T
+
+    def observe(self, x: Float[Array, " d"], y: Float[Array, ""]) -> Posterior:
+        """Condition on one more observation: one row is appended to the inverse factor, in O(t^2).
+
+        Args:
+          x: observed input; it may have been observed before.
+          y: its noisy value.
+
+        Returns:
+          The posterior in the same shapes; all its predictions are NaN where there was no room left.
+        """
+        row = jnp.argmin(self.mask)
+        at_features = self.gp.features(x[None])
+        cross = self._whitened_cross(at_features)[:, 0]
+        variance = jnp.maximum(self.gp.kernel.diagonal(at_features)[0] - cross @ cross, 0.0)
+        pivot = jnp.where(self.mask[row], jnp.nan, jnp.sqrt(variance + self.gp.noise_variance))
+        innovation = y - self.gp.mean(at_features)[0] - cross @ self.whitened
+        new_row = (-(cross @ self.inverse_factor)).at[row].set(1.0) / pivot
+        return Posterior(
+            self.gp,
+            self.features.at[row].set(at_features[0]),
+            self.mask.at[row].set(True),
+            self.inverse_factor.at[row].set(new_row),
+            self.whitened.at[row].set(innovation / pivot),
+            self.jitter,
+        )
+
+    def _whitened_cross(self, at_features: Float[Array, "c e"]) -> Float[Array, "t c"]:
+        """L^-1 K(observed, at)."""
+        cross = self.gp.kernel(self.features, at_features)
+        return self.inverse_factor @ jnp.where(self.mask[:, None], cross, 0.0)
+
+
+def condition(
+    gp: GaussianProcess, x: Float[Array, "t d"], y: Float[Array, " t"], mask: Bool[Array, " t"]
+) -> Posterior:
+    """The posterior given observations, with room to observe more in the rows outside the mask.
+
+    Args:
+      gp: prior.
+      x: observed inputs.
+      y: observed values.
+      mask: which rows are observations; the others are ignored.
+    """
+    features, factorisation, residual = _factorise_observations(gp, x, y, mask)
+    inverse_factor = factorisation.inverse_factor
+    return Posterior(gp, features, mask, inverse_factor, inverse_factor @ residual, factorisation.jitter)
+
+
+def _factorise_observations(
+    gp: GaussianProcess, x: Float[Array, "n d"], y: Float[Array, " n"], mask: Bool[Array, " n"]
+) -> tuple[Float[Array, "n e"], Factorisation, Float[Array, " n"]]:
+    """Features of the inputs, factor of their noisy covariance, and y less the prior mean."""
+    features = gp.features(x)
+    identity = jnp.eye(x.shape[0], dtype=y.dtype)
+    factorisation = factorise(gp.kernel(features, features) + gp.noise_variance * identity, mask)
+    return features, factorisation, jnp.where(mask, y - gp.mean(features), 0.0)
+
+
+def rescaled_variance(
+    noisy_variance: Float[Array, "*c"], tasks: int | Int[Array, ""], observations: int | Int[Array, ""]
+) -> Float[Array, "*c"]:
+    """Posterior variance made unbiased for a prior estimated from N tasks: times N / (N - t).
+
+    Theorem posterior_bound: at iteration t, hence after t - 1 observations, the expected variance of the
+    maximum-likelihood table prior is (N - t) / N of the truth. It holds for the variance that includes the
+    noise. This is an option: no method of the paper uses it, and priors of a parametric form, which pool many
+    inputs, need it less than the table.
+
+    Args:
+      noisy_variance: posterior variance, noise included.
+      tasks: N, of the training.
+      observations: t - 1, of the test function so far.
+
+    Returns:
+      The rescaled variance; NaN where t >= N: N tasks then say nothing of the variance.
+
+    >>> float(rescaled_variance(jnp.asarray(0.5), tasks=10, observations=4))
+    1.0
+    >>> float(rescaled_variance(jnp.asarray(0.5), tasks=10, observations=9))
+    nan
+    """
+    left = jnp.asarray(tasks - observations - 1, noisy_variance.dtype)
+    return noisy_variance * jnp.where(left > 0.0, tasks / left, jnp.nan)

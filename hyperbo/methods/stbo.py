@@ -11,12 +11,15 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperbo.acquisition import probability_of_improvement
+from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
+from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.numerics import double_precision, softplus
 from hyperbo.gp.posterior import predict
 from hyperbo.gp.pytree import pytree
 from hyperbo.objectives import task_nll
 from hyperbo.optimizers import minimise_lbfgs
+from hyperbo.parameter_priors import LogNormal, Normal
 
 # Refits are compiled for a few numbers of rows; early ones need not pay for all that may come.
 CAPACITIES = (10, 25, 50, 100)
@@ -48,12 +51,20 @@ class STBO:
 def penalty(gp: GaussianProcess, settings: STBO) -> Float[Array, ""]:
     """Negative log density, up to a constant, of the priors on the positive parameters.
 
-    Lognormal(0, s): ln v + (ln v / s)^2 / 2. Normal(0, s): (v / s)^2 / 2.
+    Lognormal(0, s) on lengthscales and signal variance, Normal(0, s) on the noise variance.
+
+    Raises:
+      InvalidInputError: the kernel has no lengthscales.
     """
+    if not isinstance(gp.kernel, Stationary):
+        raise InvalidInputError(
+            f"the kernel {type(gp.kernel).__name__} has no lengthscales, which STBO has priors on",
+            where="STBO",
+            fix="choose squared_exponential, matern32 or matern52",
+        )
     positive = softplus(jnp.append(gp.kernel.raw_lengthscales, gp.kernel.raw_signal_variance))
-    logs = jnp.log(positive)
-    lognormal = jnp.sum(logs + 0.5 * (logs / settings.log_scale) ** 2)
-    return lognormal + 0.5 * (gp.noise_variance / settings.noise_scale) ** 2
+    lognormal = jnp.sum(LogNormal(0.0, settings.log_scale).penalty(positive))
+    return lognormal + Normal(0.0, settings.noise_scale).penalty(gp.noise_variance)
 
 
 @pytree

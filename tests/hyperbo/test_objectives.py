@@ -8,15 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import matched_block, random_gp
+from gp_cases import matched_block, random_gp, tuning_data
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperbo.errors import NumericalError
+from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.methods import GPPolicy
 from hyperbo.objectives import ekl, ekl_minimised, task_nll
 from hyperbo.pretrain import matched_estimate
-from hyperbo.tuning_data import MatchedBlock
+from hyperbo.tuning_data import MatchedBlock, pad_tasks
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -219,3 +220,35 @@ def test_own_code_needs_no_implicit_promotion_of_dtypes() -> None:
             jax.eval_shape(simulate_one_step, GPPolicy(gp)),
         ]
     assert {leaf.dtype for leaf in jax.tree.leaves(traced)} == {np.dtype(np.float64)}
+
+
+def test_a_padded_batch_of_unequal_tasks_has_the_values_and_gradients_of_each_task_alone() -> None:
+    gp, data = random_gp(5), tuning_data((1, 2, 7))
+    padded = pad_tasks(data.tasks)
+    assert padded.x.shape == (3, 7, 2)
+
+    def batch(gp: GaussianProcess) -> Any:
+        values, _ = jax.vmap(task_nll, in_axes=(None, 0, 0, 0))(gp, padded.x, padded.y, padded.mask)
+        return jnp.sum(values), values
+
+    (_, values), gradient = jax.jit(jax.value_and_grad(batch, has_aux=True))(gp)
+    expected = [reference.nll(gp, task.x, task.y) for task in data.tasks]
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+    alone = jax.jit(jax.value_and_grad(lambda gp, x, y: task_nll(gp, x, y, jnp.ones(len(x), bool))[0]))
+    found = [alone(gp, jnp.asarray(task.x), jnp.asarray(task.y)) for task in data.tasks]
+    np.testing.assert_allclose(values, [value for value, _ in found], rtol=1e-12)
+    summed = jax.tree.map(lambda *leaves: sum(leaves), *(each for _, each in found))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), gradient, summed)
+
+
+def test_repeated_inputs_are_observations_like_others() -> None:
+    gp, random = random_gp(6), np.random.default_rng(6)
+    x = np.repeat(random.random((2, 2)), 3, axis=0)
+    y = random.normal(size=(6, 2))
+    value, jitter = jax.jit(task_nll)(gp, *map(jnp.asarray, (x, y[:, 0], np.ones(6, bool))))
+    assert float(value) == pytest.approx(reference.nll(gp, x, y[:, 0]), rel=1e-10)
+    assert float(jitter) == 0.0
+    moments = reference.mean(gp, x), reference.noisy_covariance(gp, x)
+    assert ekl(*moments, y) == pytest.approx(kl_on_support(*moments, y), rel=1e-8)
+    assert ekl(*moments, y) == pytest.approx(ekl(*moments, y[:, ::-1]), rel=1e-10)

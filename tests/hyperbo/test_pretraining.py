@@ -22,10 +22,11 @@ from hyperbo.pretrain import (
     Job,
     NLLTraining,
     Pretrained,
-    _draw_points,
+    SumTraining,
     pretrain_ekl,
     pretrain_nll,
 )
+from hyperbo.pretrain.task_table import draw_points
 from hyperbo.tuning_data import MatchedBlock, Provenance, TuningData
 
 ARCHITECTURE = Architecture((4,), signal_variance=0.7, lengthscale=0.9, noise_variance=0.05)
@@ -65,7 +66,7 @@ def draws() -> tuple[np.ndarray, np.ndarray]:
     """2000 draws of 4 of 3, 9 and 6 rows."""
     mask = np.arange(9) < np.array([[3], [9], [6]])
     keys = jax.random.split(jax.random.key(0), 2000)
-    points, drawn = jax.vmap(lambda key: _draw_points(key, jnp.asarray(mask), 4))(keys)
+    points, drawn = jax.vmap(lambda key: draw_points(key, jnp.asarray(mask), 4))(keys)
     return np.asarray(points), np.asarray(drawn)
 
 
@@ -96,8 +97,8 @@ def test_what_is_drawn_does_not_depend_on_the_padding() -> None:
     wide = np.zeros((5, 20), bool)
     wide[:3, :9] = mask
     for seed in range(5):
-        narrow_points, narrow = _draw_points(jax.random.key(seed), jnp.asarray(mask), 4)
-        wide_points, drawn = _draw_points(jax.random.key(seed), jnp.asarray(wide), 4)
+        narrow_points, narrow = draw_points(jax.random.key(seed), jnp.asarray(mask), 4)
+        wide_points, drawn = draw_points(jax.random.key(seed), jnp.asarray(wide), 4)
         np.testing.assert_array_equal(drawn[:3], narrow)
         np.testing.assert_array_equal(
             np.where(drawn[:3], wide_points[:3], -1), np.where(narrow, narrow_points, -1)
@@ -133,7 +134,8 @@ def test_seeds_differ(nll_models: list[Pretrained]) -> None:
     assert (nll_models[1].losses != nll_models[2].losses).all()
 
 
-def test_one_device_gives_what_two_give(nll_models: list[Pretrained]) -> None:
+@pytest.mark.parametrize("count", [1, 4])
+def test_any_number_of_devices_gives_what_two_give(nll_models: list[Pretrained], count: int) -> None:
     program = """
 import json, jax
 from test_pretraining import ARCHITECTURE, NLL, nll_jobs
@@ -143,7 +145,7 @@ print(json.dumps([jax.device_count(), [list(model.losses) for model in models]])
 """
     tests = Path(__file__).parent
     environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
         "PYTHONPATH": os.pathsep.join(map(str, (tests.parents[1], tests.parent, tests))),
     }
     done = subprocess.run(
@@ -155,7 +157,7 @@ print(json.dumps([jax.device_count(), [list(model.losses) for model in models]])
         check=True,
     )
     devices, losses = json.loads(done.stdout)
-    assert (devices, jax.device_count()) == (1, 2)
+    assert (devices, jax.device_count()) == (count, 2)
     np.testing.assert_allclose(losses, [model.losses for model in nll_models], rtol=1e-8)
 
 
@@ -222,13 +224,29 @@ def test_values_that_overflow_end_in_an_error_that_names_the_training_set() -> N
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("steps", 0), ("points_per_task", -1), ("learning_rate", 0.0), ("steps_per_call", 0), ("steps", 501)],
+    [
+        ("steps", 0),
+        ("points_per_task", -1),
+        ("learning_rate", 0.0),
+        ("steps_per_call", 0),
+        ("steps", 501),
+        ("tasks_per_step", 0),
+        ("group_dro_step", -0.1),
+        ("stop_after", 0),
+    ],
 )
 def test_settings_that_make_no_sense(setting: str, value: float) -> None:
     with pytest.raises(InvalidInputError, match=setting):
         replace(NLLTraining(), **{setting: value})
-    with pytest.raises(InvalidInputError, match="iterations"):
-        EKLTraining(iterations=0)
+    for training in (EKLTraining, SumTraining):
+        with pytest.raises(InvalidInputError, match="iterations"):
+            training(iterations=0)
+        with pytest.raises(InvalidInputError, match="restarts"):
+            training(restarts=0)
+        with pytest.raises(InvalidInputError, match="tolerance"):
+            training(tolerance=-1.0)
+    with pytest.raises(InvalidInputError, match=r"weights .*not all 0"):
+        SumTraining(ekl=0.0, nll=0.0)
     with pytest.raises(InvalidInputError, match="hidden"):
         Architecture(hidden=(4, 0))
     with pytest.raises(InvalidInputError, match="lengthscale"):

@@ -11,12 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import SPACE, random_gp
+from gp_cases import SPACE, random_gp, random_structure
 from safetensors.numpy import load, save
 
 import hyperbo.prior as prior_module
 from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.gp.kernels import KERNELS
+from hyperbo.gp.means import MEANS
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.posterior import predict
 from hyperbo.prior import Prior, PriorDescription, load_prior, save_prior
@@ -74,6 +76,55 @@ def test_saving_is_deterministic(folder: Path, tmp_path: Path) -> None:
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
+STRUCTURES = [
+    Architecture(hidden, kernel=kernel, mean=mean)
+    for hidden in ((), (3,))
+    for kernel in KERNELS
+    for mean in MEANS
+]
+
+
+@double_precision
+def make_structure(architecture: Architecture) -> Prior:
+    gp = jax.tree.map(np.asarray, random_structure(0, architecture))
+    return Prior(gp, replace(DESCRIPTION, architecture=architecture))
+
+
+@pytest.mark.parametrize("architecture", STRUCTURES, ids=lambda a: f"{a.mean}-{a.kernel}-{len(a.hidden)}")
+def test_every_structure_is_read_back_to_the_last_bit(architecture: Architecture, tmp_path: Path) -> None:
+    original = make_structure(architecture)
+    save_prior(tmp_path, original)
+    found = load_prior(tmp_path)
+    assert found.description == original.description
+    assert jax.tree.structure(found.gp) == jax.tree.structure(original.gp)
+    for one, other in zip(*map(jax.tree.leaves, (found.gp, original.gp)), strict=True):
+        assert one.dtype == np.float64
+        assert one.tobytes() == other.tobytes()
+
+
+def test_a_prior_from_before_there_were_structures_is_a_linear_mean_and_matern(folder: Path) -> None:
+    def forget(fields: dict[str, Any]) -> None:
+        del fields["architecture"]["kernel"], fields["architecture"]["mean"]
+
+    rewrite_description(folder, forget)
+    found = load_prior(folder)
+    assert found.description == DESCRIPTION
+    assert (found.description.architecture.kernel, found.description.architecture.mean) == (
+        "matern52",
+        "linear",
+    )
+    jax.tree.map(np.testing.assert_array_equal, found.gp, make_prior().gp)
+
+
+def test_a_model_of_another_architecture_than_described_is_not_written(tmp_path: Path) -> None:
+    wrong = replace(
+        make_prior(), description=replace(DESCRIPTION, architecture=Architecture((3, 4), mean="zero"))
+    )
+    with pytest.raises(InvalidInputError, match=r"mean\.weight is not of this architecture; describe"):
+        save_prior(tmp_path / "new", wrong)
+    assert not (tmp_path / "new").exists()
+
+
 # What is wrong with a folder
 
 
@@ -117,6 +168,14 @@ def test_arrays_of_another_structure_are_named(
         load_prior(folder)
 
 
+def test_arrays_of_another_kernel_are_named(folder: Path) -> None:
+    rewrite_description(folder, lambda fields: fields["architecture"].update(kernel="linear"))
+    with pytest.raises(
+        VersionConflictError, match=r"kernel\.raw_bias is missing; .*raw_lengthscales is not of"
+    ):
+        load_prior(folder)
+
+
 def test_another_format_is_named(folder: Path) -> None:
     rewrite_description(folder, lambda fields: fields.update(format=2))
     with pytest.raises(VersionConflictError, match=r"prior\.json: format 2, this version reads format 1"):
@@ -145,7 +204,8 @@ def test_a_cut_file_is_named(folder: Path, name: str) -> None:
         (lambda fields: fields.pop("held_out"), "held_out"),
         (lambda fields: fields.pop("format"), "format"),
         (lambda fields: fields.update(mood="good"), "mood"),
-        (lambda fields: fields["architecture"].update(hidden=[0]), "has no layer or an empty one"),
+        (lambda fields: fields["architecture"].update(hidden=[0]), r"hidden = \(0,\) has an empty layer"),
+        (lambda fields: fields["architecture"].update(kernel="cosine"), "unknown kernel 'cosine'"),
         (lambda fields: fields["search_space"][0].update(lower=2.0), "is empty or not finite"),
     ],
 )

@@ -1,53 +1,22 @@
-"""What pre-training minimises and what it reports: NLL and empirical KL divergence (EKL)."""
+"""Empirical KL divergence (EKL): the part that is minimised, and the value that is reported."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float64
+from jaxtyping import Array, Float, Float64
 
-from hyperbo.errors import NumericalError
+from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.numerics import gaussian_nll
-from hyperbo.gp.pytree import pytree
+from hyperbo.gp.numerics import double_precision, gaussian_nll
+from hyperbo.objectives.estimate import Estimator, MatchedEstimate, estimate_root
+from hyperbo.tuning_data import MatchedBlock
 
 # Singular values below this share of the largest are rounding, not support; N tasks give at most N - 1.
 RANK_TOLERANCE = 1e-10
-
-
-def task_nll(
-    gp: GaussianProcess, x: Float[Array, "n d"], y: Float[Array, " n"], mask: Bool[Array, " n"]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Negative log marginal likelihood of one task, Eq. (singleml).
-
-    Args:
-      gp: model.
-      x: inputs; rows outside the mask are padding.
-      y: observations.
-      mask: which rows are observations.
-
-    Returns:
-      The NLL, and the relative jitter that its Cholesky factor needed.
-    """
-    mean, covariance = gp.noisy_moments(x)
-    return gaussian_nll((y - mean)[:, None], covariance, mask)
-
-
-@pytree
-class MatchedEstimate:
-    """Maximum-likelihood Gaussian of one matched block, Eq. (estimate_mean_cov).
-
-    Attributes:
-      x: the M shared inputs; rows outside the mask are padding.
-      mean: mu~, the mean over tasks.
-      root: A' with Sigma~ = A' A'^T: the centred observations over sqrt(N), one column per task.
-      mask: which rows are inputs.
-    """
-
-    x: Float[Array, "m d"]
-    mean: Float[Array, " m"]
-    root: Float[Array, "m n"]
-    mask: Bool[Array, " m"]
 
 
 def ekl_minimised(
@@ -74,6 +43,7 @@ def ekl(
     mean: Float64[np.ndarray, " m"],
     covariance: Float64[np.ndarray, "m m"],
     y: Float64[np.ndarray, "m n"],
+    estimator: Estimator = "mle",
 ) -> float:
     r"""EKL of a model on one matched block, on the support of the estimate: the value that is reported.
 
@@ -88,11 +58,13 @@ def ekl(
       mean: the model's prior mean at the block's inputs.
       covariance: its covariance there, noise included.
       y: observations, one column per task; at least two tasks.
+      estimator: of the covariance.
 
     Returns:
       The divergence in nats, never negative up to rounding; 0 where the tasks are all equal (rank 0).
 
     Raises:
+      InvalidInputError: one task has no unbiased covariance.
       NumericalError: the model's covariance is not positive definite on the support.
 
     >>> y = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
@@ -100,8 +72,8 @@ def ekl(
     True
     """
     columns = y.shape[1]
-    estimated_mean = y.mean(axis=1)
-    left, singular, _ = np.linalg.svd((y - estimated_mean[:, None]) / np.sqrt(columns), full_matrices=False)
+    estimated_mean, root = estimate_root(y, estimator)
+    left, singular, _ = np.linalg.svd(root, full_matrices=False)
     # Subtracting the mean leaves rounding of the size of y itself, even where all tasks are equal.
     rounding = columns * np.finfo(np.float64).eps * np.linalg.norm(y)
     support = singular > max(RANK_TOLERANCE * singular[0], rounding)
@@ -117,3 +89,34 @@ def ekl(
     whitened = np.linalg.solve(factor, np.column_stack([np.diag(singular), left.T @ (mean - estimated_mean)]))
     log_determinant = 2.0 * np.sum(np.log(np.diag(factor) / singular))
     return float(0.5 * (np.sum(whitened**2) + log_determinant - len(singular)))
+
+
+@jax.jit
+def _noisy_moments(gp: GaussianProcess, x: Float[Array, "m d"]) -> tuple[Array, Array]:
+    return gp.noisy_moments(x)
+
+
+@double_precision
+def mean_ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock], estimator: Estimator = "mle") -> float:
+    """EKL of a model averaged over matched blocks, Eq. (multi-kl) of Eq. (degenerate): what is reported.
+
+    Args:
+      gp: model.
+      blocks: complete blocks; every y is finite.
+      estimator: of the covariances.
+
+    Raises:
+      InvalidInputError: there is no block, or one has a y that is not finite.
+      NumericalError: the model's covariance is not positive definite on the support of an estimate.
+    """
+    if not blocks:
+        raise InvalidInputError("no matched block to compare the model with")
+    values = []
+    for block in blocks:
+        if not np.isfinite(block.y).all():
+            raise InvalidInputError(
+                "y is not finite", where="matched block", fix="keep inputs seen on all tasks: `complete`"
+            )
+        mean, covariance = _noisy_moments(gp, jnp.asarray(block.x))
+        values.append(ekl(np.asarray(mean), np.asarray(covariance), block.y, estimator))
+    return float(np.mean(values))

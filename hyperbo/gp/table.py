@@ -1,0 +1,84 @@
+"""The table prior: a mean and a covariance written down for every candidate of a finite domain."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float64
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.gp.numerics import double_precision
+from hyperbo.gp.posterior import FinitePosterior
+from hyperbo.gp.pytree import pytree
+
+
+@pytree
+class TablePrior:
+    """A Gaussian over a finite set of candidates, the memory-based model of Proposition gpexist.
+
+    Attributes:
+      mean: at each candidate.
+      covariance: of the function values, without noise.
+      noise_variance: sigma^2 of the observations.
+    """
+
+    mean: Float[Array, " c"]
+    covariance: Float[Array, "c c"]
+    noise_variance: Float[Array, ""]
+
+    def noisy_moments(self) -> tuple[Float[Array, " c"], Float[Array, "c c"]]:
+        """Mean and covariance of observations: the noise stands on the diagonal."""
+        identity = jnp.eye(len(self.mean), dtype=self.covariance.dtype)
+        return self.mean, self.covariance + self.noise_variance * identity
+
+    def finite_prior(self, capacity: int) -> FinitePosterior:
+        """The prior over the candidates, ready to be conditioned up to `capacity` times."""
+        return FinitePosterior.unobserved(self.mean, self.covariance, self.noise_variance, capacity)
+
+
+@double_precision
+def estimate_table(
+    y: Float64[np.ndarray, "m n"], noise_variance: float, *, unbiased: bool = False
+) -> TablePrior:
+    r"""The prior that minimises NLL and EKL on a matched block, Eq. (case_study_mean_cov).
+
+    .. math:: \hat\mu = \tfrac1N Y 1_N, \qquad
+              \hat\Sigma = \tfrac1N (Y - \hat\mu 1_N^\top)(Y - \hat\mu 1_N^\top)^\top
+
+    :math:`\hat\Sigma` is a covariance of observations. The noise is taken off its diagonal as far as its
+    smallest eigenvalue allows, so that the rest is a covariance: all of it where the estimate has full rank
+    and the noise is small, nothing where the tasks are fewer than the candidates. In the first case the noisy
+    covariance of the prior is :math:`\hat\Sigma` itself, in the second it is :math:`\hat\Sigma + \sigma^2 I`.
+
+    Args:
+      y: observations of the M candidates on the N tasks, one column per task.
+      noise_variance: sigma^2 of the observations, which the table alone cannot tell from the function.
+      unbiased: divide by N - 1, not by N as the paper does.
+
+    Raises:
+      InvalidInputError: fewer than two tasks, no candidate, a value that is not finite, or noise that is
+        not positive.
+
+    >>> prior = estimate_table(np.array([[0.0, 2.0], [1.0, 1.0]]), noise_variance=0.1, unbiased=True)
+    >>> prior.mean.tolist(), prior.covariance.tolist()
+    ([1.0, 1.0], [[2.0, 0.0], [0.0, 0.0]])
+    """
+    candidates, tasks = y.shape
+    if candidates < 1 or tasks < 2:
+        raise InvalidInputError(
+            f"{candidates} candidates on {tasks} tasks have no sample covariance",
+            where="table prior",
+            fix="give at least one candidate on at least two tasks",
+        )
+    if not np.isfinite(y).all():
+        raise InvalidInputError(
+            "y is not finite", where="table prior", fix="keep the inputs that diverged on none of the tasks"
+        )
+    if not 0.0 < noise_variance < np.inf:
+        raise InvalidInputError(f"noise_variance = {noise_variance} is not positive", where="table prior")
+    mean = y.mean(axis=1)
+    centred = y - mean[:, None]
+    covariance = centred @ centred.T / (tasks - unbiased)
+    spare = max(float(np.linalg.eigvalsh(covariance)[0]), 0.0)
+    covariance -= min(noise_variance, spare) * np.eye(candidates)
+    return TablePrior(*map(jnp.asarray, (mean, covariance, np.float64(noise_variance))))

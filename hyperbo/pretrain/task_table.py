@@ -1,0 +1,80 @@
+"""The tasks of all jobs as rectangles, and the random subsets of them that a step trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Float64, Int, Int32, PRNGKeyArray
+
+from hyperbo.gp.pytree import pytree
+from hyperbo.pretrain.jobs import Job
+from hyperbo.tuning_data import pad_tasks
+
+
+@pytree
+class TaskTable:
+    """All tasks of all jobs, once; jobs refer to them by row."""
+
+    x: Float[Array, "t n d"]
+    y: Float[Array, "t n"]
+    mask: Bool[Array, "t n"]
+
+
+class TasksOfJobs(NamedTuple):
+    """The table, and for every job which rows of it are its tasks.
+
+    Attributes:
+      table: the tasks.
+      rows: of the table; a job with fewer tasks than another repeats its first one at weight zero.
+      weights: of the tasks, with the mean 1 over a job's own.
+      counts: number of each job's own tasks.
+    """
+
+    table: TaskTable
+    rows: Int32[np.ndarray, "j t"]
+    weights: Float64[np.ndarray, "j t"]
+    counts: Int32[np.ndarray, " j"]
+
+
+def tasks_of_jobs(jobs: Sequence[Job]) -> TasksOfJobs:
+    """Put the tasks of all jobs in one table."""
+    tasks = list({id(task): task for job in jobs for task in job.training.tasks}.values())
+    row_of = {id(task): row for row, task in enumerate(tasks)}
+    padded = pad_tasks(tasks)
+    longest = max(len(job.training.tasks) for job in jobs)
+    rows = np.zeros((len(jobs), longest), np.int32)
+    weights = np.zeros((len(jobs), longest))
+    for i, job in enumerate(jobs):
+        own = [row_of[id(task)] for task in job.training.tasks]
+        rows[i] = own + own[:1] * (longest - len(own))
+        weights[i, : len(own)] = job.mean_one_weights()
+    counts = np.array([len(job.training.tasks) for job in jobs], np.int32)
+    return TasksOfJobs(TaskTable(*map(jnp.asarray, (padded.x, padded.y, padded.mask))), rows, weights, counts)
+
+
+def draw_points(
+    key: PRNGKeyArray, mask: Bool[Array, "t n"], count: int
+) -> tuple[Int[Array, "t count"], Bool[Array, "t count"]]:
+    """Draw a uniform subset of every task's rows; tasks with fewer rows than `count` give all they have.
+
+    Every task has a key of its own, so that what is drawn does not depend on the padding: a model is the same
+    whether it is trained alone or in a batch.
+    """
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(mask.shape[0]))
+    uniform = jax.vmap(lambda key: jax.random.uniform(key, mask.shape[1:], jnp.float32))(keys)
+    order = jnp.where(mask, uniform, -1.0)
+    _, points = lax.top_k(order, min(count, mask.shape[1]))
+    return points, jnp.take_along_axis(mask, points, axis=1)
+
+
+def draw_tasks(key: PRNGKeyArray, count: Int[Array, ""], number: int) -> Int[Array, " number"]:
+    """Draw `number` of `count` tasks, uniformly and with replacement.
+
+    Without replacement, a draw would cost time in proportion to the number of tasks.
+    """
+    return jax.random.randint(key, (number,), 0, count)

@@ -1,0 +1,190 @@
+"""The paper's synthetic studies on five inputs, as arrays: figures posterior, posterior_50 and my_label."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.objectives import ekl
+from hyperbo.theory.bounds import variance_bias
+
+MODELS = ("ground truth", "MLE", "unbiased", "pre-trained")
+PARAMETERS = ("constant", "lengthscale", "amplitude")
+SMALLEST_LENGTHSCALE, LARGEST_LENGTHSCALE = 0.1, 5.0
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+class FiniteDomainStudy(NamedTuple):
+    """Posteriors of four models as a test function on {1, .., 5} is observed from left to right.
+
+    Attributes:
+      x: the inputs.
+      training: training functions, one per row.
+      test: the test function.
+      mean: of each model of `MODELS`, after 0 .. 4 observations, at each input.
+      variance: likewise; 0 at observed inputs, since there is no noise.
+      lengthscale: of the pre-trained model; 1 is the truth.
+      signal_variance: of the pre-trained model; 1 is the truth.
+    """
+
+    x: Float64[np.ndarray, " m"]
+    training: Float64[np.ndarray, "n m"]
+    test: Float64[np.ndarray, " m"]
+    mean: Float64[np.ndarray, "4 m m"]
+    variance: Float64[np.ndarray, "4 m m"]
+    lengthscale: float
+    signal_variance: float
+
+
+def finite_domain_study(training_functions: int, seed: int) -> FiniteDomainStudy:
+    """Figures posterior (10 training functions) and posterior_50 (50).
+
+    The ground truth has zero mean, the squared exponential kernel with lengthscale and variance 1, and no
+    noise. MLE is Eq. (estimate_mean_cov); "unbiased" multiplies its posterior variance by N / (N - t); the
+    pre-trained model minimises EKL, Eq. (nondegenerate), over the two parameters of the kernel.
+
+    Args:
+      training_functions: N, at least 7: more than T + 1, with T = 5.
+      seed: of all draws.
+
+    Raises:
+      InvalidInputError: there are too few training functions.
+
+    >>> study = finite_domain_study(50, seed=0)
+    >>> study.variance[:, 0, 0].round(2).tolist()
+    [1.0, 0.61, 0.63, 1.03]
+    """
+    x = np.arange(1.0, 6.0)
+    if training_functions <= len(x) + 1:
+        raise InvalidInputError(
+            f"{training_functions} training functions on {len(x)} inputs",
+            where="finite_domain_study",
+            fix=f"use at least {len(x) + 2}",
+        )
+    covariance = _squared_exponential(x, 1.0)
+    drawn = np.random.default_rng(seed).standard_normal((training_functions + 1, len(x)))
+    functions = drawn @ np.linalg.cholesky(covariance).T
+    training, test = functions[:-1], functions[-1]
+    mle = training.mean(axis=0), np.cov(training.T, bias=True)
+    lengthscale, signal_variance = _pre_train(x, *mle)
+    zero, pre_trained = np.zeros(len(x)), signal_variance * _squared_exponential(x, lengthscale)
+    mean, variance = (np.zeros((len(MODELS), len(x), len(x))) for _ in range(2))
+    for model, moments in enumerate([(zero, covariance), mle, mle, (zero, pre_trained)]):
+        for observations in range(len(x)):
+            mean[model, observations], variance[model, observations] = _condition(
+                *moments, test[:observations]
+            )
+            if MODELS[model] == "unbiased":
+                variance[model, observations] /= variance_bias(training_functions, observations + 1)
+    return FiniteDomainStudy(x, training, test, mean, variance, lengthscale, signal_variance)
+
+
+class LossLandscapes(NamedTuple):
+    """EKL and NLL along each parameter of a model, the other two at 0, 1 and 1.
+
+    Attributes:
+      x: the inputs.
+      training: training functions, one per row.
+      values: of each parameter of `PARAMETERS`.
+      ekl: Eq. (degenerate) at each of these values.
+      nll: Eq. (nll) there, the mean over training functions.
+    """
+
+    x: Float64[np.ndarray, " m"]
+    training: Float64[np.ndarray, "n m"]
+    values: Float64[np.ndarray, "3 g"]
+    ekl: Float64[np.ndarray, "3 g"]
+    nll: Float64[np.ndarray, "3 g"]
+
+
+def loss_landscapes(seed: int, resolution: int = 50) -> LossLandscapes:
+    """Figure my_label: where the estimated covariance is degenerate, EKL and NLL have other minima.
+
+    Three functions on five standard normal inputs are drawn from a Matern 5/2 kernel with amplitude and
+    lengthscale 1. The model has a constant mean and a squared exponential kernel; an amplitude is a standard
+    deviation.
+
+    Args:
+      seed: of all draws.
+      resolution: number of values of each parameter.
+    """
+    random = np.random.default_rng(seed)
+    x = random.standard_normal(5)
+    scaled = np.sqrt(5.0) * np.abs(np.subtract.outer(x, x))
+    covariance = (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
+    training = random.standard_normal((3, len(x))) @ np.linalg.cholesky(covariance).T
+    values = np.stack(
+        [
+            np.linspace(-4.0, 4.0, resolution),
+            np.geomspace(0.2, 2.0, resolution),
+            np.geomspace(0.1, 10.0, resolution),
+        ]
+    )
+    losses = np.zeros((2, len(PARAMETERS), resolution))
+    for parameter, place in np.ndindex(len(PARAMETERS), resolution):
+        setting = np.array([0.0, 1.0, 1.0])
+        setting[parameter] = values[parameter, place]
+        constant, lengthscale, amplitude = setting
+        model = np.full(len(x), constant), amplitude**2 * _squared_exponential(x, lengthscale)
+        losses[:, parameter, place] = ekl(*model, training.T), _mean_nll(*model, training)
+    return LossLandscapes(x, training, values, *losses)
+
+
+def _squared_exponential(x: Float64[np.ndarray, " m"], lengthscale: float) -> Float64[np.ndarray, "m m"]:
+    return np.exp(-0.5 * (np.subtract.outer(x, x) / lengthscale) ** 2)
+
+
+def _condition(
+    mean: Float64[np.ndarray, " m"], covariance: Float64[np.ndarray, "m m"], y: Float64[np.ndarray, " t"]
+) -> tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, " m"]]:
+    """Posterior mean and variance at all inputs, given the values of the first ones."""
+    seen = len(y)
+    weights = np.linalg.solve(covariance[:seen, :seen], covariance[:seen])
+    variance = np.diag(covariance) - np.sum(weights * covariance[:seen], axis=0)
+    variance[:seen] = 0.0
+    return mean + weights.T @ (y - mean[:seen]), np.maximum(variance, 0.0)
+
+
+def _mean_nll(
+    mean: Float64[np.ndarray, " m"], covariance: Float64[np.ndarray, "m m"], y: Float64[np.ndarray, "n m"]
+) -> float:
+    factor = np.linalg.cholesky(covariance)
+    white = np.linalg.solve(factor, (y - mean).T)
+    log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))
+    return float(0.5 * (np.sum(white**2) / len(y) + log_determinant + len(mean) * np.log(2.0 * np.pi)))
+
+
+def _pre_train(
+    x: Float64[np.ndarray, " m"],
+    mean: Float64[np.ndarray, " m"],
+    covariance: Float64[np.ndarray, "m m"],
+) -> tuple[float, float]:
+    """Lengthscale and signal variance of smallest EKL: a line search, since the best variance is explicit.
+
+    For a correlation C the minimum over s of tr(S / (s C)) + ln|s C| is at s = tr(C^-1 S) / M, with S the
+    second moment about the model's mean, 0.
+    """
+    moment = covariance + np.outer(mean, mean)
+
+    def best_variance(lengthscale: float) -> float:
+        return float(np.trace(np.linalg.solve(_squared_exponential(x, lengthscale), moment)) / len(x))
+
+    def loss(log_lengthscale: float) -> float:
+        lengthscale = float(np.exp(log_lengthscale))
+        _, log_determinant = np.linalg.slogdet(_squared_exponential(x, lengthscale))
+        return len(x) * float(np.log(best_variance(lengthscale))) + float(log_determinant)
+
+    grid = np.linspace(np.log(SMALLEST_LENGTHSCALE), np.log(LARGEST_LENGTHSCALE), 100)
+    nearest = int(np.argmin([loss(value) for value in grid]))
+    low, high = grid[max(nearest - 1, 0)], grid[min(nearest + 1, len(grid) - 1)]
+    for _ in range(50):
+        lower, upper = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        if loss(lower) < loss(upper):
+            high = upper
+        else:
+            low = lower
+    lengthscale = float(np.exp(0.5 * (low + high)))
+    return lengthscale, best_variance(lengthscale)
