@@ -20,7 +20,7 @@ from hyperbo.errors import InvalidInputError
         ({"methods": ("FSBO",)}, "unknown method 'FSBO'; use H-NLL, H-EKL, STBO, Rand"),
         ({"nll_steps": 0}, "steps = 0 is not positive"),
         ({"nll_steps": 750}, "no multiple of steps_per_call = 500"),
-        ({"hidden": ()}, "hidden"),
+        ({"hidden": (0,)}, "hidden"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, message):

@@ -1,0 +1,169 @@
+"""EKL on unmatched data through a partition of the input space, beside NLL and matched EKL, on PD1 mini.
+
+Run by `python -m benchmarks.partition`. For every task dataset held out, each method trains on the others;
+then the test tasks' NLL per observation, on 50 trials drawn alike for all, and the regret of thresholded PI
+are averaged over test tasks and seeds. Partitioned EKL and H-NLL see the same trials: those outside matched
+blocks. Matched EKL sees the matched blocks. A percentage is the share of tasks that must have seen a cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+import rich
+from rich.console import Console
+from rich.table import Table
+
+import pd1_builder
+from hyperbo.errors import InvalidInputError
+from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.gp.numerics import double_precision
+from hyperbo.methods import GPPolicy
+from hyperbo.objectives import task_nll
+from hyperbo.partition import all_inputs, covering_tree, kmeans, partitioned_blocks
+from hyperbo.pretrain import EKLTraining, Job, NLLTraining, Pretrained, pretrain_ekl, pretrain_nll
+from hyperbo.simulate import Run, simulate
+from hyperbo.tuning_data import Task, TuningData
+
+TEST_POINTS = 50
+ITERATIONS = (5, 10, 20)
+
+
+def unmatched(data: TuningData) -> TuningData:
+    """The data without the trials at inputs of matched blocks."""
+    matched = {row.tobytes() for block in data.blocks for row in block.x}
+
+    def outside(task: Task) -> Task | None:
+        kept = np.array([row.tobytes() not in matched for row in task.x])
+        if not kept.any():
+            return None
+        ids = tuple(name for name, keep in zip(task.trial_ids, kept, strict=True) if keep)
+        return replace(task, x=task.x[kept], y=task.y[kept], objective=task.objective[kept], trial_ids=ids)
+
+    tasks = tuple(task for task in map(outside, data.tasks) if task is not None)
+    return replace(data, tasks=tasks, blocks=())
+
+
+def by_kmeans(cells: int, minimum_tasks: float) -> Callable[[TuningData], TuningData]:
+    def partition(data: TuningData) -> TuningData:
+        found = kmeans(all_inputs(data.tasks), cells, seed=0)
+        needed = round(minimum_tasks * len(data.tasks))
+        return replace(data, blocks=partitioned_blocks(data, found, needed))
+
+    return partition
+
+
+def by_covering_tree(radius: float, minimum_tasks: float) -> Callable[[TuningData], TuningData]:
+    def partition(data: TuningData) -> TuningData:
+        found = covering_tree(all_inputs(data.tasks), radius).partition(radius)
+        needed = round(minimum_tasks * len(data.tasks))
+        return replace(data, blocks=partitioned_blocks(data, found, needed))
+
+    return partition
+
+
+@double_precision
+def test_nll(model: Pretrained, task: Task, seed: int) -> float:
+    """NLL per observation on a subset of the task that does not depend on the method."""
+    rows = np.random.default_rng(seed).permutation(len(task.y))[:TEST_POINTS]
+    value, _ = jax.jit(task_nll)(model.gp, task.x[rows], task.y[rows], np.ones(len(rows), bool))
+    return float(value) / len(rows)
+
+
+def evaluate(models: dict[tuple[str, int], Pretrained], data: TuningData) -> list[float]:
+    """Mean and median test NLL per observation, then the mean regret after each number of iterations."""
+    pairs = [(models[task.dataset, seed], task, seed) for task in data.tasks for seed in seeds_of(models)]
+    nll = [test_nll(*pair) for pair in pairs]
+    choices = simulate([Run(GPPolicy(model.gp), task, seed) for model, task, seed in pairs], max(ITERATIONS))
+    regrets = []
+    for count in ITERATIONS:
+        best = [task.y[row[:count]].max() for (_, task, _), row in zip(pairs, choices, strict=True)]
+        regrets.append(np.mean([task.y.max() - y for (_, task, _), y in zip(pairs, best, strict=True)]))
+    return [float(np.mean(nll)), float(np.median(nll)), *map(float, regrets)]
+
+
+def seeds_of(models: dict[tuple[str, int], Pretrained]) -> list[int]:
+    return sorted({seed for _, seed in models})
+
+
+def blocks_in_words(training: dict[str, TuningData]) -> str:
+    first = next(iter(training.values()))
+    if not first.blocks:
+        return "-"
+    return f"{sum(len(block.x) for block in first.blocks)} in {len(first.blocks)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--nll-steps", type=int, default=2000)
+    parser.add_argument("--ekl-iterations", type=int, default=100)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        pd1_builder.build("pd1/mini", "1.0.0", data_dir=Path(folder))
+        data = pd1_builder.load("pd1/mini:1.0.0", data_dir=Path(folder))
+    generic = unmatched(data)
+    sizes = sorted(len(task.y) for task in generic.tasks)
+    rich.print(
+        f"{len(data.tasks)} tasks; {len(generic.tasks)} with unmatched trials, {sizes[0]} to {sizes[-1]} each"
+    )
+    nll = partial(
+        pretrain_nll,
+        architecture=Architecture(),
+        training=NLLTraining(options.nll_steps, steps_per_call=options.nll_steps),
+    )
+    ekl = partial(pretrain_ekl, architecture=Architecture(), training=EKLTraining(options.ekl_iterations))
+    methods = {
+        "H-NLL, unmatched": (generic, lambda data: data, nll),
+        "H-EKL, matched": (data, lambda data: data, ekl),
+        **{
+            f"H-EKL, {cells} k-means cells, {share:.0%}": (generic, by_kmeans(cells, share), ekl)
+            for cells, share in ((16, 1.0), (32, 1.0), (64, 1.0), (64, 0.8), (128, 0.8))
+        },
+        **{
+            f"H-EKL, covering tree, radius {radius}, {share:.0%}": (
+                generic,
+                by_covering_tree(radius, share),
+                ekl,
+            )
+            for radius, share in ((0.5, 1.0), (0.4, 1.0), (0.3, 1.0), (0.3, 0.8))
+        },
+    }
+    columns = (
+        "method",
+        "inputs in blocks",
+        "mean test NLL",
+        "median",
+        *(f"regret at {n}" for n in ITERATIONS),
+        "seconds",
+    )
+    table = Table(*columns, title=f"PD1 mini, held-out related, {options.seeds} seeds")
+    for name, (source, partition, train) in methods.items():
+        started = time.perf_counter()
+        try:
+            sets = {held_out: partition(source.hold_out(held_out)) for held_out in data.task_datasets}
+        except InvalidInputError as error:
+            table.add_row(name, str(error), *("-",) * (3 + len(ITERATIONS)))
+            continue
+        keys = [(held_out, seed) for held_out in data.task_datasets for seed in range(options.seeds)]
+        jobs = [Job(sets[held_out], seed) for held_out, seed in keys]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # jitter
+            trained = train(jobs)
+        values = evaluate(dict(zip(keys, trained, strict=True)), data)
+        seconds = f"{time.perf_counter() - started:.0f}"
+        table.add_row(name, blocks_in_words(sets), *(f"{value:.3f}" for value in values), seconds)
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()
