@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import logging
 import lzma
@@ -19,14 +18,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from pd1_builder.staging import lock_version
+from pd1_builder.staging import NO_SPACE, lock_version
 
 _LOGGER = logging.getLogger(__name__)
 # TFDS would make ten, each after a longer wait: minutes, of which one who is offline learns nothing.
 _RETRIES = 4
 # TFDS would wait without end for a server that says nothing.
 _SECONDS_OF_SILENCE = 15.0
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What the standard library raises for an archive that is damaged; `RuntimeError` where a zip seems encrypted.
 _DAMAGED = (
     tarfile.TarError,
@@ -201,7 +199,7 @@ def _publish(staging: Path, target: Path) -> None:
 
 
 def _no_space(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno in _NO_SPACE
+    return isinstance(error, OSError) and error.errno in NO_SPACE
 
 
 def _refuse_climbing(name: str, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -19,13 +18,12 @@ from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_fil
 from pd1_builder.recipe import Recipe
 from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
-from pd1_builder.staging import lock_version, publish, stage
+from pd1_builder.staging import NO_SPACE, lock_version, publish, stage
 from pd1_builder.verification import files_of, verify_folder
 
 _LOGGER = logging.getLogger(__name__)
 # Where a version keeps the files it was made from, if it does.
 KEPT_FOLDER = "raw"
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def build(
@@ -174,7 +172,7 @@ def _no_space(error: BaseException | None) -> bool:
         # Arrow and TFDS's writers pass the system's words on, Beam's workers only the text of an error. An
         # error of this project's own may quote a row, and a row may hold these words.
         words = "" if isinstance(error, HyperBOError) else str(error)
-        if getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(n) in words for n in _NO_SPACE):
+        if getattr(error, "errno", None) in NO_SPACE or any(os.strerror(n) in words for n in NO_SPACE):
             return True
         error = error.__cause__ or error.__context__
     return False

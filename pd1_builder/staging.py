@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -11,6 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hyperbo.errors import VersionConflictError
+
+# What the system says where a disk, a quota or a limit of file sizes is full.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
