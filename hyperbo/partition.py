@@ -84,23 +84,29 @@ class CoveringTree:
       centres: the points chosen; the first is the one nearest to the mean of all.
       separations: distance of each centre to the nearest before it, not increasing; infinite for the first.
       parents: the nearest centre before each; the first is its own.
+      smallest_radius: of the finest level; a finer one would leave points uncovered.
     """
 
     centres: Float64[np.ndarray, "k d"]
     separations: Float64[np.ndarray, " k"]
     parents: Int64[np.ndarray, " k"]
+    smallest_radius: float
 
     def partition(self, radius: float) -> Partition:
         """The level at a radius: every point is that near to a representative, and no two of these are.
 
         Args:
-          radius: at least that which the tree was made for.
+          radius: at least `smallest_radius`.
 
         Raises:
-          InvalidInputError: the radius is not positive.
+          InvalidInputError: the radius is less.
         """
-        if not radius > 0.0:
-            raise InvalidInputError(f"radius = {radius} is not positive", where="CoveringTree")
+        if not radius >= self.smallest_radius:
+            raise InvalidInputError(
+                f"radius = {radius} is less than the smallest of the tree, {self.smallest_radius}",
+                where="CoveringTree",
+                fix="build the tree for the finest level that is needed",
+            )
         return Partition(self.centres[self.separations > radius])
 
 
@@ -130,7 +136,7 @@ def covering_tree(points: Float64[np.ndarray, "n d"], smallest_radius: float) ->
         owners = np.where(distances < nearest, len(chosen), owners)
         nearest = np.minimum(nearest, distances)
         chosen.append(farthest)
-    return CoveringTree(points[chosen], np.array(separations), np.array(parents))
+    return CoveringTree(points[chosen], np.array(separations), np.array(parents), smallest_radius)
 
 
 def all_inputs(tasks: Sequence[Task]) -> Float64[np.ndarray, "n d"]:

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 from hyperbo.gp.features import MLP
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
-from hyperbo.gp.kernels import Matern52
+from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.means import Linear
 from hyperbo.search_space import Parameter, SearchSpace
 from hyperbo.tuning_data import MatchedBlock, Provenance, Task, TuningData
@@ -34,7 +34,9 @@ def random_gp(
             tuple(jnp.asarray(random.normal(scale=0.3, size=size)) for size in hidden),
         ),
         Linear(jnp.asarray(random.normal(size=hidden[-1]))),
-        Matern52(jnp.asarray(random.normal()), jnp.asarray(random.normal(size=hidden[-1]))),
+        Stationary(
+            jnp.asarray(random.normal()), jnp.asarray(random.normal(size=hidden[-1])), correlation="matern52"
+        ),
         jnp.asarray(np.float64(raw_noise_variance)),
     )
 

@@ -20,7 +20,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Float64, Int, PRNGKeyArray
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.numerics import double_precision
 
 MEMORY = 8  # pairs of steps and gradient changes; more than the dimensions of most search spaces need
@@ -78,6 +78,7 @@ def maximise(
 
     Raises:
       InvalidInputError: there is no dimension or no start, or a negative number of iterations.
+      NumericalError: no start has a score that is more than -inf.
 
     >>> def bowl(centre, x):
     ...     return -jnp.sum((x - centre) ** 2, axis=1)
@@ -94,6 +95,11 @@ def maximise(
         )
     data = Partial(acquisition) if jax.tree_util.all_leaves([acquisition]) else acquisition
     x, value = climb(data, jax.random.uniform(key, (starts, dimension), jnp.float64), jnp.asarray(iterations))
+    if jnp.isneginf(value):
+        raise NumericalError(
+            f"the acquisition function is NaN or -inf at all of {starts} starts; look for what makes the "
+            "posterior's mean or variance NaN"
+        )
     return Maximum(np.asarray(x), float(value))
 
 

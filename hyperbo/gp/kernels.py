@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import field
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -14,61 +17,43 @@ from hyperbo.gp.numerics import (
 )
 from hyperbo.gp.pytree import pytree
 
-KERNELS = ("squared_exponential", "matern32", "matern52", "dot_product", "linear")
+
+def _squared_exponential_of_squared_distance(squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    return jnp.exp(-0.5 * squared)
+
+
+# c of a stationary kernel, as a function of the squared scaled distance r^2.
+CORRELATIONS: dict[str, Callable[[Array], Array]] = {
+    "squared_exponential": _squared_exponential_of_squared_distance,
+    "matern32": matern32_of_squared_distance,
+    "matern52": matern52_of_squared_distance,
+}
+KERNELS = (*CORRELATIONS, "dot_product", "linear")
 
 
 @pytree
 class Stationary:
-    """A kernel s c(r) of the distance r between features, each over a lengthscale of its own.
+    """An anisotropic kernel s c(r), r the distance between features, each over a lengthscale of its own.
 
     Attributes:
       raw_signal_variance: s before softplus.
       raw_lengthscales: one per feature, before softplus.
+      correlation: c, one of `CORRELATIONS`.
     """
 
     raw_signal_variance: Float[Array, ""]
     raw_lengthscales: Float[Array, " e"]
+    correlation: str = field(metadata={"static": True})
 
     def __call__(self, a: Float[Array, "n e"], b: Float[Array, "m e"]) -> Float[Array, "n m"]:
         """Covariance between two sets of features."""
         lengthscales = softplus(self.raw_lengthscales)
         squared = squared_distances(a / lengthscales, b / lengthscales)
-        return softplus(self.raw_signal_variance) * self.correlation(squared)
+        return softplus(self.raw_signal_variance) * CORRELATIONS[self.correlation](squared)
 
     def diagonal(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
         """Variance at each row; the diagonal of the covariance without computing the rest."""
         return jnp.full(features.shape[0], softplus(self.raw_signal_variance))
-
-    def correlation(self, squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """The function c, of the squared distance."""
-        raise NotImplementedError
-
-
-@pytree
-class SquaredExponential(Stationary):
-    """Anisotropic squared exponential: s exp(-r^2 / 2), r the scaled distance."""
-
-    def correlation(self, squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """exp(-r^2 / 2) of r^2."""
-        return jnp.exp(-0.5 * squared)
-
-
-@pytree
-class Matern32(Stationary):
-    """Anisotropic Matern 3/2: s (1 + sqrt(3) r) exp(-sqrt(3) r), r the scaled distance."""
-
-    def correlation(self, squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """(1 + sqrt(3) r) exp(-sqrt(3) r) of r^2."""
-        return matern32_of_squared_distance(squared)
-
-
-@pytree
-class Matern52(Stationary):
-    """Anisotropic Matern 5/2: s (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r), r the scaled distance."""
-
-    def correlation(self, squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """(1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r) of r^2."""
-        return matern52_of_squared_distance(squared)
 
 
 @pytree
@@ -114,8 +99,6 @@ class Linear:
 
 Kernel = Stationary | DotProduct | Linear
 
-_STATIONARY = {"squared_exponential": SquaredExponential, "matern32": Matern32, "matern52": Matern52}
-
 
 def initialise_kernel(
     name: str,
@@ -136,4 +119,4 @@ def initialise_kernel(
     raw_lengthscales = jnp.full(width, raw_lengthscale)
     if name == "dot_product":
         return DotProduct(raw_lengthscales)
-    return _STATIONARY[name](raw_signal_variance, raw_lengthscales)
+    return Stationary(raw_signal_variance, raw_lengthscales, name)

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float, Float64
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.gp.estimate import Estimator, estimate_root
+from hyperbo.gp.finite_posterior import FinitePosterior
 from hyperbo.gp.numerics import double_precision
-from hyperbo.gp.posterior import FinitePosterior
 from hyperbo.gp.pytree import pytree
 
 
@@ -38,7 +39,7 @@ class TablePrior:
 
 @double_precision
 def estimate_table(
-    y: Float64[np.ndarray, "m n"], noise_variance: float, *, unbiased: bool = False
+    y: Float64[np.ndarray, "m n"], noise_variance: float, estimator: Estimator = "mle"
 ) -> TablePrior:
     r"""The prior that minimises NLL and EKL on a matched block, Eq. (case_study_mean_cov).
 
@@ -53,32 +54,27 @@ def estimate_table(
     Args:
       y: observations of the M candidates on the N tasks, one column per task.
       noise_variance: sigma^2 of the observations, which the table alone cannot tell from the function.
-      unbiased: divide by N - 1, not by N as the paper does.
+      estimator: of the covariance; the paper's is `mle`.
 
     Raises:
       InvalidInputError: fewer than two tasks, no candidate, a value that is not finite, or noise that is
         not positive.
 
-    >>> prior = estimate_table(np.array([[0.0, 2.0], [1.0, 1.0]]), noise_variance=0.1, unbiased=True)
+    >>> prior = estimate_table(np.array([[0.0, 2.0], [1.0, 1.0]]), 0.1, estimator="unbiased")
     >>> prior.mean.tolist(), prior.covariance.tolist()
     ([1.0, 1.0], [[2.0, 0.0], [0.0, 0.0]])
     """
     candidates, tasks = y.shape
-    if candidates < 1 or tasks < 2:
+    if tasks < 2:
         raise InvalidInputError(
             f"{candidates} candidates on {tasks} tasks have no sample covariance",
             where="table prior",
-            fix="give at least one candidate on at least two tasks",
-        )
-    if not np.isfinite(y).all():
-        raise InvalidInputError(
-            "y is not finite", where="table prior", fix="keep the inputs that diverged on none of the tasks"
+            fix="give at least two tasks",
         )
     if not 0.0 < noise_variance < np.inf:
         raise InvalidInputError(f"noise_variance = {noise_variance} is not positive", where="table prior")
-    mean = y.mean(axis=1)
-    centred = y - mean[:, None]
-    covariance = centred @ centred.T / (tasks - unbiased)
+    mean, root = estimate_root(y, estimator)
+    covariance = root @ root.T
     spare = max(float(np.linalg.eigvalsh(covariance)[0]), 0.0)
     covariance -= min(noise_variance, spare) * np.eye(candidates)
     return TablePrior(*map(jnp.asarray, (mean, covariance, np.float64(noise_variance))))

@@ -4,9 +4,10 @@ Minimised, in compiled code: `task_nll`, `ekl_minimised`, `squared_euclidean`, `
 Reported, on arrays: `ekl`, `mean_ekl`, `euclidean`, `wasserstein`; the NLL is its own report.
 """
 
+from hyperbo.gp.estimate import Estimator
 from hyperbo.objectives.distances import euclidean, squared_euclidean, squared_wasserstein, wasserstein
 from hyperbo.objectives.ekl import RANK_TOLERANCE, ekl, ekl_minimised, mean_ekl
-from hyperbo.objectives.estimate import Estimator, MatchedEstimate, estimate_root, matched_estimate
+from hyperbo.objectives.estimate import MatchedEstimate, matched_estimate
 from hyperbo.objectives.nll import task_nll
 
 __all__ = [
@@ -15,7 +16,6 @@ __all__ = [
     "MatchedEstimate",
     "ekl",
     "ekl_minimised",
-    "estimate_root",
     "euclidean",
     "matched_estimate",
     "mean_ekl",

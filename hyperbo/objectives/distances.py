@@ -13,9 +13,10 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float, Float64
 
-from hyperbo.errors import NumericalError
+from hyperbo.gp.estimate import Estimator, estimate_root
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.objectives.estimate import Estimator, MatchedEstimate, estimate_root
+from hyperbo.gp.numerics import cholesky
+from hyperbo.objectives.estimate import MatchedEstimate
 
 # Eigenvalues below this share of the largest are rounding: the gradient of their square root is left out.
 _EIGENVALUE_TOLERANCE = 1e-14
@@ -50,7 +51,7 @@ def euclidean(
       estimator: of the covariance.
 
     Raises:
-      InvalidInputError: one task has no unbiased covariance.
+      InvalidInputError: as `estimate_root`.
     """
     estimated_mean, root = estimate_root(y, estimator)
     return float(np.hypot(np.linalg.norm(mean - estimated_mean), np.linalg.norm(covariance - root @ root.T)))
@@ -128,14 +129,11 @@ def wasserstein(
       estimator: of the covariance.
 
     Raises:
-      InvalidInputError: one task has no unbiased covariance.
+      InvalidInputError: as `estimate_root`.
       NumericalError: the model's covariance is not positive definite.
     """
     estimated_mean, root = estimate_root(y, estimator)
-    try:
-        factor = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError as error:
-        raise NumericalError("the model's covariance is not positive definite") from error
+    factor = cholesky(covariance, "the model's covariance")
     overlap = np.linalg.svd(factor.T @ root, compute_uv=False).sum()
     squared = np.sum((mean - estimated_mean) ** 2) + np.trace(covariance) + np.sum(root**2) - 2.0 * overlap
     return float(np.sqrt(max(squared, 0.0)))

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
-from hyperbo.errors import InvalidInputError, NumericalError
+from hyperbo.errors import InvalidInputError
+from hyperbo.gp.estimate import Estimator, estimate_root
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.numerics import double_precision, gaussian_nll
-from hyperbo.objectives.estimate import Estimator, MatchedEstimate, estimate_root
+from hyperbo.gp.numerics import cholesky, double_precision, gaussian_nll
+from hyperbo.objectives.estimate import MatchedEstimate
 from hyperbo.tuning_data import MatchedBlock
 
 # Singular values below this share of the largest are rounding, not support; N tasks give at most N - 1.
@@ -57,14 +58,15 @@ def ekl(
     Args:
       mean: the model's prior mean at the block's inputs.
       covariance: its covariance there, noise included.
-      y: observations, one column per task; at least two tasks.
+      y: observations, one column per task.
       estimator: of the covariance.
 
     Returns:
-      The divergence in nats, never negative up to rounding; 0 where the tasks are all equal (rank 0).
+      The divergence in nats, never negative up to rounding; 0 where the tasks are all equal (rank 0), and so
+      for one task alone, which says nothing of a covariance.
 
     Raises:
-      InvalidInputError: one task has no unbiased covariance.
+      InvalidInputError: as `estimate_root`.
       NumericalError: the model's covariance is not positive definite on the support.
 
     >>> y = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
@@ -80,12 +82,9 @@ def ekl(
     left, singular = left[:, support], singular[support]
     # A = U D and A+ = D^-1 U^T: U^T Sigma U is factorised, which is better scaled than A+ Sigma A+^T.
     projected = left.T @ covariance @ left
-    try:
-        factor = np.linalg.cholesky(0.5 * (projected + projected.T))
-    except np.linalg.LinAlgError as error:
-        raise NumericalError(
-            "the model's covariance is not positive definite on the support of the estimate"
-        ) from error
+    factor = cholesky(
+        0.5 * (projected + projected.T), "the model's covariance, on the support of the estimate,"
+    )
     whitened = np.linalg.solve(factor, np.column_stack([np.diag(singular), left.T @ (mean - estimated_mean)]))
     log_determinant = 2.0 * np.sum(np.log(np.diag(factor) / singular))
     return float(0.5 * (np.sum(whitened**2) + log_determinant - len(singular)))
@@ -106,16 +105,17 @@ def mean_ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock], estimator: Est
       estimator: of the covariances.
 
     Raises:
-      InvalidInputError: there is no block, or one has a y that is not finite.
+      InvalidInputError: there is no block, or one has fewer than two tasks, or a y that is not finite.
       NumericalError: the model's covariance is not positive definite on the support of an estimate.
     """
     if not blocks:
         raise InvalidInputError("no matched block to compare the model with")
     values = []
     for block in blocks:
-        if not np.isfinite(block.y).all():
+        # Its divergence would be 0, that of a perfect model, and lower the average.
+        if len(block.tasks) < 2:
             raise InvalidInputError(
-                "y is not finite", where="matched block", fix="keep inputs seen on all tasks: `complete`"
+                f"{len(block.tasks)} tasks have no covariance", where="matched block", fix="leave it out"
             )
         mean, covariance = _noisy_moments(gp, jnp.asarray(block.x))
         values.append(ekl(np.asarray(mean), np.asarray(covariance), block.y, estimator))

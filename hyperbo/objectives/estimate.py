@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Float64
+from jaxtyping import Array, Bool, Float
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.gp.estimate import Estimator, estimate_root
 from hyperbo.gp.pytree import pytree
 from hyperbo.tuning_data import MatchedBlock
-
-# Eq. (estimate_mean_cov) divides by N, the number of tasks; the unbiased covariance by N - 1.
-Estimator = Literal["mle", "unbiased"]
 
 
 @pytree
@@ -32,30 +26,6 @@ class MatchedEstimate:
     mean: Float[Array, " m"]
     root: Float[Array, "m n"]
     mask: Bool[Array, " m"]
-
-
-def estimate_root(
-    y: Float64[np.ndarray, "m n"], estimator: Estimator
-) -> tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, "m n"]]:
-    """The mean over tasks, and A' with Sigma~ = A' A'^T.
-
-    Args:
-      y: observations, one column per task.
-      estimator: `mle`, or `unbiased`, which needs two tasks.
-
-    Raises:
-      InvalidInputError: one task has no unbiased covariance.
-
-    >>> estimate_root(np.array([[0.0, 2.0, 0.0, 2.0]]), "mle")[1].tolist()
-    [[-0.5, 0.5, -0.5, 0.5]]
-    """
-    columns = y.shape[1]
-    if estimator == "unbiased" and columns < 2:
-        raise InvalidInputError(
-            "the unbiased covariance of one task is not defined", fix="use the estimator 'mle'"
-        )
-    mean = y.mean(axis=1)
-    return mean, (y - mean[:, None]) / np.sqrt(columns if estimator == "mle" else columns - 1)
 
 
 def matched_estimate(

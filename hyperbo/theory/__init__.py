@@ -9,19 +9,16 @@ from hyperbo.theory.augmentation import (
     AugmentationStudy,
     augmentation_study,
 )
-from hyperbo.theory.bounds import (
-    PosteriorBound,
+from hyperbo.theory.bounds import PosteriorBound, mean_error_variance, posterior_bound, variance_bias
+from hyperbo.theory.information import InformationGain, greedy_information_gain, information_gain
+from hyperbo.theory.regret_bounds import (
     RegretSetting,
     alternative_regret_bound,
-    mean_error_variance,
     pi_regret_bound,
-    posterior_bound,
     regret_rate,
     ucb_coefficient,
     ucb_regret_bound,
-    variance_bias,
 )
-from hyperbo.theory.information import InformationGain, greedy_information_gain, information_gain
 from hyperbo.theory.simulations import (
     PosteriorSimulation,
     RegretSimulation,

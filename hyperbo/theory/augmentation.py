@@ -12,12 +12,13 @@ from jaxtyping import Array, Float, Float64, Int
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.features import MLP, initialise_mlp
-from hyperbo.gp.kernels import Matern52, SquaredExponential
+from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.means import Constant, Linear
-from hyperbo.gp.numerics import double_precision, gaussian_nll, inverse_softplus, softplus
+from hyperbo.gp.numerics import cholesky, double_precision, gaussian_nll, inverse_softplus, softplus
 from hyperbo.gp.pytree import pytree
 from hyperbo.objectives import ekl
 from hyperbo.optimizers import minimise_lbfgs
+from hyperbo.theory.gaussian import condition, mean_nll
 
 AUGMENTATION_MODELS = ("ground truth GP", "pre-trained GP", "single-task GP")
 METRICS = ("NLL", "EKL", "NLL(f)", "NLL(D_f)")
@@ -42,6 +43,7 @@ class AugmentationStudy(NamedTuple):
       posterior_mean: given D_f.
       posterior_variance: of an observation given D_f, noise included.
       losses: table hyperbo_posterior: one row per model, the columns `METRICS`.
+      largest_jitter: largest relative jitter that the loss of a fitted model needed; the losses have none.
     """
 
     x: Float64[np.ndarray, " p"]
@@ -53,6 +55,7 @@ class AugmentationStudy(NamedTuple):
     posterior_mean: Float64[np.ndarray, "3 p"]
     posterior_variance: Float64[np.ndarray, "3 p"]
     losses: Float64[np.ndarray, "3 4"]
+    largest_jitter: float
 
 
 @pytree
@@ -61,7 +64,7 @@ class _Model:
 
     features: MLP
     mean: Linear | Constant
-    kernel: SquaredExponential | Matern52
+    kernel: Stationary
     raw_noise_variance: Float[Array, ""]
 
     @property
@@ -101,49 +104,58 @@ def augmentation_study(
         )
     truth_key, start_key = jax.random.split(jax.random.key(seed))
     x = np.linspace(*DOMAIN, points)
-    truth = _linear_mlp(truth_key, Matern52)
+    truth = _linear_mlp(truth_key, "matern52")
     mean, covariance = map(np.asarray, truth.noisy_moments(jnp.asarray(x[:, None])))
     random = np.random.default_rng(seed)
-    drawn = random.standard_normal((training_functions + 1, points)) @ np.linalg.cholesky(covariance).T
-    functions = mean + drawn
+    factor = cholesky(covariance, "the covariance of the ground truth")
+    functions = mean + random.standard_normal((training_functions + 1, points)) @ factor.T
     training, test = functions[:-1], functions[-1]
     observed = np.sort(random.choice(points, observations, replace=False))
     raw = _raw_parameters()
-    constant = _Model(MLP((), ()), Constant(jnp.zeros(())), SquaredExponential(raw[0], raw[1:2]), raw[2])
-    models = [
-        truth,
-        _fit(_linear_mlp(start_key, SquaredExponential), x, training, iterations),
+    kernel = Stationary(raw[0], raw[1:2], "squared_exponential")
+    constant = _Model(MLP((), ()), Constant(jnp.zeros(())), kernel, raw[2])
+    fits = [
+        _fit(_linear_mlp(start_key, "squared_exponential"), x, training, iterations),
         _fit(constant, x[observed], test[None, observed], iterations),
     ]
+    models = [truth, *(model for model, _ in fits)]
     rows = [_describe(model, x, training, test, observed) for model in models]
-    return AugmentationStudy(x, training, test, observed, *map(np.stack, zip(*rows, strict=True)))
+    arrays = map(np.stack, zip(*rows, strict=True))
+    largest_jitter = max(jitter for _, jitter in fits)
+    return AugmentationStudy(x, training, test, observed, *arrays, largest_jitter=largest_jitter)
 
 
 def _raw_parameters() -> Float[Array, " parameters"]:
     return inverse_softplus(jnp.array([SIGNAL_VARIANCE, LENGTHSCALE, NOISE_VARIANCE]))
 
 
-def _linear_mlp(key: Array, kernel: type[SquaredExponential] | type[Matern52]) -> _Model:
+def _linear_mlp(key: Array, correlation: str) -> _Model:
     feature_key, mean_key = jax.random.split(key)
     raw = _raw_parameters()
     weight = jax.random.normal(mean_key, (HIDDEN[-1],), jnp.float64) / np.sqrt(HIDDEN[-1])
-    return _Model(initialise_mlp(feature_key, 1, HIDDEN), Linear(weight), kernel(raw[0], raw[1:2]), raw[2])
+    kernel = Stationary(raw[0], raw[1:2], correlation)
+    return _Model(initialise_mlp(feature_key, 1, HIDDEN), Linear(weight), kernel, raw[2])
 
 
 def _fit(
     model: _Model, x: Float64[np.ndarray, " n"], y: Float64[np.ndarray, "f n"], iterations: int
-) -> _Model:
-    """Minimise the mean NLL of functions on the same inputs."""
+) -> tuple[_Model, float]:
+    """Minimise the mean NLL of functions on the same inputs; the jitter that it needs at the end."""
     flat, unravel = ravel_pytree(model)
     inputs, values, mask = jnp.asarray(x[:, None]), jnp.asarray(y), jnp.ones(len(x), bool)
 
-    def loss(flat: Float[Array, " k"]) -> Float[Array, ""]:
+    def loss(flat: Float[Array, " k"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         mean, covariance = unravel(flat).noisy_moments(inputs)
         # Columns over sqrt(N): one factorisation serves all functions.
-        return gaussian_nll((values - mean).T / jnp.sqrt(1.0 * len(values)), covariance, mask)[0]
+        return gaussian_nll((values - mean).T / jnp.sqrt(1.0 * len(values)), covariance, mask)
 
-    best, _ = jax.jit(lambda start: minimise_lbfgs(loss, start, iterations))(flat)
-    return unravel(best)
+    @jax.jit
+    def minimise(start: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, ""]]:
+        best, _ = minimise_lbfgs(lambda flat: loss(flat)[0], start, iterations)
+        return best, loss(best)[1]
+
+    best, jitter = minimise(flat)
+    return unravel(best), float(jitter)
 
 
 def _describe(
@@ -156,26 +168,15 @@ def _describe(
     """Prior, posterior and losses of one model, in the order of `AugmentationStudy`."""
     mean, covariance = map(np.asarray, model.noisy_moments(jnp.asarray(x[:, None])))
     noise = float(model.noise_variance)
-    seen = covariance[np.ix_(observed, observed)]
-    # A new observation at an observed input has noise of its own.
-    cross = covariance[observed] - noise * (np.arange(len(x)) == observed[:, None])
-    weights = np.linalg.solve(seen, cross)
+    kernel = covariance - noise * np.eye(len(x))
+    posterior_mean, variance = condition(mean, kernel, noise, observed, test[observed])
     losses = np.array(
         [
-            np.mean([_nll(mean, covariance, y) for y in training]),
+            mean_nll(mean, covariance, training),
             ekl(mean, covariance, training.T),
-            _nll(mean, covariance, test),
-            _nll(mean[observed], seen, test[observed]),
+            mean_nll(mean, covariance, test[None]),
+            mean_nll(mean[observed], covariance[np.ix_(observed, observed)], test[None, observed]),
         ]
     )
-    posterior_mean = mean + weights.T @ (test[observed] - mean[observed])
-    return mean, covariance, posterior_mean, np.diag(covariance) - (cross * weights).sum(axis=0), losses
-
-
-def _nll(
-    mean: Float64[np.ndarray, " p"], covariance: Float64[np.ndarray, "p p"], y: Float64[np.ndarray, " p"]
-) -> float:
-    _, log_determinant = np.linalg.slogdet(covariance)
-    residual = y - mean
-    square = residual @ np.linalg.solve(covariance, residual)
-    return 0.5 * float(square + log_determinant + len(y) * np.log(2.0 * np.pi))
+    # A new observation at an observed input has noise of its own.
+    return mean, covariance, posterior_mean, variance + noise, losses

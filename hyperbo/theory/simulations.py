@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.theory.bounds import (
-    RegretSetting,
-    posterior_bound,
-    ucb_coefficient,
-    variance_bias,
-)
+from hyperbo.gp.numerics import cholesky
+from hyperbo.theory.bounds import posterior_bound, variance_bias
+from hyperbo.theory.regret_bounds import RegretSetting, ucb_coefficient
+
+Rule = Literal["ucb", "alternative_ucb", "pi"]
 
 # Share of the smallest eigenvalue of the estimate that may be called noise, so that a kernel remains.
 NOISE_SHARE = 0.5
@@ -56,17 +55,18 @@ def simulate_posteriors(
 
     Raises:
       InvalidInputError: there are no more training functions than inputs (Assumption finite).
+      NumericalError: the covariance is not positive definite.
     """
     inputs = len(mean)
     _check_functions(training_functions, inputs)
     random = np.random.default_rng(seed)
-    factor = np.linalg.cholesky(noisy_covariance)
+    factor = cholesky(noisy_covariance, "the covariance of the ground truth")
     estimated_mean, estimated_covariance = _estimates(
         mean + random.standard_normal((simulations, training_functions, inputs)) @ factor.T
     )
     white = random.standard_normal((simulations, inputs))
     observations = mean + white @ factor.T
-    estimated_factor = np.linalg.cholesky(estimated_covariance)
+    estimated_factor = cholesky(estimated_covariance, "an estimated covariance")
     residuals = (observations - estimated_mean)[..., None]
     estimated_white = np.linalg.solve(estimated_factor, residuals)[..., 0]
     deviations, estimated_deviations = np.diag(factor), np.diagonal(estimated_factor, axis1=1, axis2=2)
@@ -123,7 +123,7 @@ class RegretSimulation(NamedTuple):
 
 
 def simulate_regret(
-    rule: Literal["ucb", "alternative_ucb", "pi"],
+    rule: Rule,
     mean: Float64[np.ndarray, " m"],
     covariance: Float64[np.ndarray, "m m"],
     noise_variance: float,
@@ -148,19 +148,27 @@ def simulate_regret(
       seed: of all draws.
 
     Raises:
-      InvalidInputError: there are no more training functions than inputs, or too few for the coefficient.
+      InvalidInputError: there are no more training functions than inputs, or too few for the coefficient, or
+        the rule is unknown.
+      NumericalError: the covariance is not positive definite without noise; nothing is added to it, since the
+        functions would be draws of another truth.
     """
+    if rule not in get_args(Rule):
+        raise InvalidInputError(f"unknown rule {rule!r}", fix=f"use {', '.join(get_args(Rule))}")
     inputs, (functions, iterations, _) = len(mean), setting
     _check_functions(functions, inputs)
     beta = ucb_coefficient(setting)
     random = np.random.default_rng(seed)
-    noisy_factor = np.linalg.cholesky(covariance + noise_variance * np.eye(inputs))
+    noisy = covariance + noise_variance * np.eye(inputs)
+    noisy_factor, factor = (
+        cholesky(matrix, "the covariance of the ground truth") for matrix in (noisy, covariance)
+    )
     drawn = random.standard_normal((simulations, functions, inputs)) @ noisy_factor.T
     estimated_mean, estimated_covariance = _estimates(mean + drawn)
     smallest = np.linalg.eigvalsh(estimated_covariance)[:, 0]
     estimated_noise = np.minimum(noise_variance, NOISE_SHARE * smallest)
     estimated_kernel = estimated_covariance - estimated_noise[:, None, None] * np.eye(inputs)
-    f = mean + random.standard_normal((simulations, inputs)) @ np.linalg.cholesky(covariance).T
+    f = mean + random.standard_normal((simulations, inputs)) @ factor.T
     maxima, best_inputs, runs = f.max(axis=1), f.argmax(axis=1), np.arange(simulations)
 
     truth = _Belief(

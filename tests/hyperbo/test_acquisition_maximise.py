@@ -11,7 +11,8 @@ from jax.tree_util import Partial
 from scipy.optimize import minimize
 
 from hyperbo.acquisition import log_expected_improvement, maximise
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import InvalidInputError, NumericalError
+from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import predict
 
 KEY = jax.random.key(0)
@@ -74,9 +75,10 @@ def observed_problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, np.sin(5.0 * x[:, 0]) + x[:, 1], mask
 
 
-def log_ei(gp: object, x: jax.Array, y: jax.Array, mask: jax.Array, at: jax.Array) -> jax.Array:
-    mean, variance = predict(gp, x, y, mask, at)  # type: ignore[arg-type]
-    return log_expected_improvement(mean, variance, gp.noise_variance, jnp.max(jnp.where(mask, y, -jnp.inf)))  # type: ignore[attr-defined]
+def log_ei(gp: GaussianProcess, x: jax.Array, y: jax.Array, mask: jax.Array, at: jax.Array) -> jax.Array:
+    mean, variance = predict(gp, x, y, mask, at)
+    best = jnp.max(jnp.where(mask, y, -jnp.inf))
+    return log_expected_improvement(mean, variance, gp.noise_variance, best)
 
 
 def test_the_maximum_of_log_ei_of_a_posterior_is_that_of_scipy_from_a_grid() -> None:
@@ -86,7 +88,7 @@ def test_the_maximum_of_log_ei_of_a_posterior_is_that_of_scipy_from_a_grid() -> 
         evaluate = jax.jit(acquisition)
 
         def loss(point: np.ndarray) -> float:
-            return -float(evaluate(jnp.asarray(np.tile(point, (400, 1))))[0])
+            return -float(evaluate(jnp.asarray(point[None]))[0])
 
         grid = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 20)] * 2), axis=-1).reshape(-1, 2)
         scores = np.asarray(evaluate(jnp.asarray(grid)))
@@ -118,6 +120,13 @@ def test_where_the_acquisition_is_no_number_it_is_not_maximal() -> None:
     maximum = maximise(half, KEY, 1, starts=8, iterations=60)
     assert 0.49 < maximum.x[0] <= 0.5
     assert maximum.value == maximum.x[0]
+
+
+def test_where_no_start_has_a_score_there_is_no_maximum() -> None:
+    for nothing in (jnp.nan, -jnp.inf):
+        acquisition = Partial(lambda value, x: value + 0.0 * x[:, 0], jnp.asarray(nothing))
+        with pytest.raises(NumericalError, match="NaN or -inf at all of 2 starts"):
+            maximise(acquisition, KEY, 1, starts=2, iterations=3)
 
 
 def test_new_data_and_other_limits_compile_nothing_and_the_same_key_gives_the_same_result() -> None:

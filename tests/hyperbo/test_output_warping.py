@@ -20,6 +20,14 @@ def test_a_value_survives_warping_and_back(name: str, value: float) -> None:
     assert found == pytest.approx(value, rel=1e-13, abs=1e-22)
 
 
+@pytest.mark.parametrize("name", sorted(WARPINGS))
+@given(value=st.floats(0.0, 1e6), share=st.floats(1e-12, 1.0))
+def test_warpings_are_strictly_monotone(name: str, value: float, share: float) -> None:
+    warping = output_warping(name)
+    lower, higher = warping.warp(np.array([value, value + share * (value + 1e-10)]))
+    assert (higher - lower) * (-1.0 if warping.direction == "minimize" else 1.0) > 0.0
+
+
 def test_negative_log_is_its_formula_and_turns_the_order_round() -> None:
     errors = np.array([0.0, 1e-10, 0.01, 0.5, 1.0])
     y = output_warping("negative_log").warp(errors)

@@ -6,14 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import random_gp, softplus
+from gp_cases import softplus
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.methods import STBO
-from hyperbo.methods.stbo import penalty
 from hyperbo.parameter_priors import LogNormal, Normal, NormalOfLogarithm, inverse_soft_clip, soft_clip
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -72,14 +70,3 @@ def test_stboh_values_stay_between_the_percentiles_of_their_prior(location: floa
     assert values[2] == pytest.approx(high, rel=1e-9)
     start = np.exp(location) * np.array([0.5, 1.0, 2.0])
     np.testing.assert_allclose(prior.clipped(prior.unclipped(jnp.asarray(start))), start, rtol=1e-9)
-
-
-def test_the_penalty_of_stbo_is_that_of_its_densities() -> None:
-    def expected(gp: Any) -> float:
-        positive = np.append(softplus(gp.kernel.raw_lengthscales), softplus(gp.kernel.raw_signal_variance))
-        noise = stats.norm(0.0, 0.1).logpdf(softplus(gp.raw_noise_variance))
-        return -float(stats.lognorm(0.1).logpdf(positive).sum() + noise)
-
-    first, second = random_gp(0), random_gp(1)
-    difference = float(penalty(first, STBO()) - penalty(second, STBO()))
-    assert difference == pytest.approx(expected(first) - expected(second), rel=1e-11)

@@ -79,6 +79,7 @@ def test_every_level_of_a_covering_tree_covers_and_separates(
 ) -> None:
     points = np.random.default_rng(seed).random((count, dimension))
     tree = covering_tree(points, 0.05)
+    assert tree.smallest_radius == 0.05
     finer, level = (tree.partition(r).representatives for r in (0.05, radius))
     distances = np.linalg.norm(points[:, None] - level[None], axis=2)
     assert distances.min(axis=1).max() <= radius
@@ -148,8 +149,9 @@ def test_partitions_that_cannot_be() -> None:
             covering_tree(points, smallest)
     with pytest.raises(InvalidInputError, match="0 points"):
         covering_tree(np.zeros((0, 2)), 0.1)
-    with pytest.raises(InvalidInputError, match="radius = 0"):
-        covering_tree(points, 0.1).partition(0.0)
+    for finer in (0.0, 0.09, float("nan")):
+        with pytest.raises(InvalidInputError, match=r"radius = .* less than the smallest of the tree, 0.1"):
+            covering_tree(points, 0.1).partition(finer)
     with pytest.raises(InvalidInputError, match="none of 4 cells was observed by 2 tasks; use a coarser"):
         partitioned_blocks(data, Partition(CORNERS))
     for needed in (1, 3):

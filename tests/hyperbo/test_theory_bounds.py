@@ -129,6 +129,17 @@ def test_the_stated_ucb_bound_fails_for_a_million_independent_inputs() -> None:
     assert failed > setting.delta
 
 
+def test_the_lemma_on_the_best_observation_fails_for_many_iterations() -> None:
+    # One iteration has f larger by 2 zeta sigma, all others the same f: the largest of their noises, drawn by
+    # inversion, beats it. A fact about the lemma: its proof treats the iteration of the largest y as fixed.
+    iterations, delta, random = 1000, 0.9, np.random.default_rng(0)
+    advantage = 2.0 * sqrt(2.0 * log(1.0 / delta)) * (1.0 + 1e-9)
+    others = stats.norm.isf(-np.expm1(np.log(random.random(100_000)) / (iterations - 1)))
+    failed = (others > advantage + random.standard_normal(100_000)).mean()
+    assert failed == pytest.approx(0.98, abs=0.01)
+    assert failed > delta
+
+
 @pytest.mark.parametrize(
     ("functions", "iterations", "delta"), [(20, 5, 0.1), (300, 0, 0.1), (300, 5, 0.0), (300, 5, 1.0)]
 )
@@ -144,6 +155,14 @@ def test_too_few_training_functions_for_the_posterior_bound_are_refused() -> Non
         variance_bias(6, 5)
     with pytest.raises(InvalidInputError, match="not both positive"):
         ucb_regret_bound(SETTING, 1.0, 0.0, 1.0)
+    for of_negative_gain in (
+        lambda: ucb_regret_bound(SETTING, C, NOISE, -1e-9),
+        lambda: pi_regret_bound(SETTING, C, NOISE, -1.0, 1.3),
+        lambda: alternative_regret_bound(SETTING, C, NOISE, 0.2, float("nan")),
+        lambda: regret_rate(SETTING, NOISE, -1.0),
+    ):
+        with pytest.raises(InvalidInputError, match=r"regret bound: information gain .* is negative"):
+            of_negative_gain()
 
 
 def random_covariance(seed: int, inputs: int) -> np.ndarray:

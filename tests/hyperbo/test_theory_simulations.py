@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.theory import (
     PosteriorSimulation,
     RegretSetting,
@@ -23,6 +25,7 @@ from hyperbo.theory import (
     variance_bias,
     within_posterior_bound,
 )
+from hyperbo.theory.simulations import Rule
 
 SIMULATIONS, N, M = 50_000, 14, 5
 MEAN = np.array([0.5, -1.0, 2.0, 0.0, 3.0])
@@ -91,12 +94,10 @@ def test_the_pre_trained_posterior_variance_is_biased_by_n_less_t_over_n() -> No
 
 def test_the_pre_trained_posterior_mean_varies_as_the_proof_says() -> None:
     simulation = simulated()
-    expected = np.array(
-        [
-            [mean_error_variance(N, t, q) for t, q in zip(ITERATIONS, row, strict=True)]
-            for row in simulation.surprises
-        ]
-    )
+    # The variance is linear in q.
+    without = np.array([mean_error_variance(N, t, 0.0) for t in ITERATIONS])
+    slopes = np.array([mean_error_variance(N, t, 1.0) for t in ITERATIONS]) - without
+    expected = without + slopes * simulation.surprises
     excess = simulation.mean_errors**2 - expected
     assert (np.abs(standard_errors(excess, np.zeros(M))) < 5.0).all()
     # The dependence on q, not only its average: the excess does not go with q.
@@ -136,18 +137,19 @@ def test_the_same_seed_draws_the_same() -> None:
     assert (first.mean_errors != other.mean_errors).all()
 
 
+RULES: tuple[Rule, ...] = get_args(Rule)
 INPUTS, RUNS, SETTING = 8, 400, RegretSetting(120, 6, 0.5)
 PLACES = np.linspace(0.0, 7.0, INPUTS)
 COVARIANCE = np.exp(-0.5 * np.subtract.outer(PLACES, PLACES) ** 2)
 
 
 @cache
-def optimised(rule: str) -> RegretSimulation:
-    return simulate_regret(rule, np.sin(PLACES), COVARIANCE, NOISE, SETTING, RUNS, seed=1)  # type: ignore[arg-type]
+def optimised(rule: Rule) -> RegretSimulation:
+    return simulate_regret(rule, np.sin(PLACES), COVARIANCE, NOISE, SETTING, RUNS, seed=1)
 
 
-@pytest.mark.parametrize("rule", ["ucb", "alternative_ucb", "pi"])
-def test_regret_stays_within_the_bound_of_its_theorem(rule: str) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_regret_stays_within_the_bound_of_its_theorem(rule: Rule) -> None:
     runs = optimised(rule)
     match rule:
         case "ucb":
@@ -163,15 +165,16 @@ def test_regret_stays_within_the_bound_of_its_theorem(rule: str) -> None:
                 strict=True,
             )
             bounds = [alternative_regret_bound(SETTING, c, NOISE, noise, gain) for c, noise, gain in triples]
-    # The gain of the inputs that were chosen is no more than rho_T: the bound here is the stricter one.
-    failed = (runs.regret > np.array(bounds)).mean()
-    assert failed <= SETTING.delta + 5.0 * np.sqrt(SETTING.delta * (1.0 - SETTING.delta) / RUNS)
-    assert (runs.regret >= 0.0).all()
+    # The gain of the inputs that were chosen is no more than rho_T: the bound here is the stricter one. It
+    # may fail in half of the runs, and fails in none: it is loose, but a twentieth of it does not hold.
+    shares = runs.regret / np.array(bounds)
+    assert (shares >= 0.0).all()
+    assert 0.05 < shares.max() < 1.0
 
 
-@pytest.mark.parametrize("rule", ["ucb", "alternative_ucb", "pi"])
+@pytest.mark.parametrize("rule", RULES)
 def test_the_information_gain_of_a_run_is_that_of_its_inputs_and_bounds_its_smallest_variance(
-    rule: str,
+    rule: Rule,
 ) -> None:
     runs = optimised(rule)
     for chosen, gain in zip(runs.chosen[:50], runs.information_gain[:50], strict=True):
@@ -185,10 +188,21 @@ def test_optimising_with_a_pre_trained_prior_beats_guessing() -> None:
     random = np.random.default_rng(5)
     f = np.sin(PLACES) + random.standard_normal((RUNS, INPUTS)) @ np.linalg.cholesky(COVARIANCE).T
     guessed = f.max(axis=1) - f[:, 0]
-    for rule in ("alternative_ucb", "pi"):
+    for rule in RULES[1:]:
         assert optimised(rule).regret.mean() < 0.5 * guessed.mean()
 
 
 def test_too_few_training_functions_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="6 training functions for 5 inputs"):
         simulate_posteriors(MEAN, KERNEL + np.eye(M), 6, 1, seed=0)
+
+
+def test_what_cannot_be_simulated_says_so() -> None:
+    smooth = np.ones((5, 5))  # five inputs that are one: functions cannot be drawn without adding to it
+    with pytest.raises(NumericalError, match="the covariance of the ground truth is not positive definite"):
+        simulate_regret("pi", MEAN, smooth, NOISE, SETTING, 1, seed=0)
+    with pytest.raises(NumericalError, match="the covariance of the ground truth is not positive definite"):
+        simulate_posteriors(MEAN, -smooth, N, 1, seed=0)
+    unchecked: Any = inspect.unwrap(simulate_regret)  # without the type checks that tests run under
+    with pytest.raises(InvalidInputError, match="unknown rule 'ubc'; use ucb, alternative_ucb, pi"):
+        unchecked("ubc", MEAN, KERNEL, NOISE, SETTING, 1, seed=0)

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gp_cases import random_structure, softplus, structure_moments
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import inverse_softplus
@@ -134,6 +136,21 @@ def test_an_observation_without_room_gives_nan() -> None:
     full = conditioned(gp, x, y, np.ones(CAPACITY, bool))
     for prediction in predictions(observe(full, jnp.asarray(x[0]), jnp.asarray(0.0)), jnp.asarray(at)):
         assert np.isnan(prediction).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, CAPACITY - 1))
+@settings(max_examples=30)
+def test_an_observation_never_makes_a_variance_larger(seed: int, count: int) -> None:
+    gp, (x, y, at) = model(DEFAULT), data(seed)
+    before = conditioned(gp, x, y, np.arange(CAPACITY) < count)
+    after = observe(before, jnp.asarray(at[1]), jnp.asarray(y[0]))
+    first, second = (predictions(posterior, jnp.asarray(at)) for posterior in (before, after))
+    assert (second[1] <= np.asarray(first[1]) + 1e-12).all()
+    # At the input itself it ends below the noise, wherever it began; the mean moves towards y.
+    assert second[1][1] <= 0.05 + 1e-12
+    assert abs(float(second[0][1]) - y[0]) <= abs(float(first[0][1]) - y[0]) + 1e-12
+    # The covariance that is taken away is positive semi-definite.
+    assert np.linalg.eigvalsh(np.asarray(first[3] - second[3]))[0] >= -1e-12
 
 
 def test_many_posteriors_grow_as_one_alone() -> None:

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import matern52
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from hyperbo.gp.kernels import Matern52
+from hyperbo.errors import NumericalError
 from hyperbo.gp.numerics import (
+    cholesky,
     double_precision,
     factorise,
     gaussian_nll,
@@ -65,43 +65,7 @@ def test_softplus_at_the_extremes() -> None:
     np.testing.assert_allclose(slopes, 1.0 / (1.0 + np.exp(-raw)), rtol=1e-13)
 
 
-# Matern 5/2
-
-
-def test_matern_is_its_formula() -> None:
-    random = np.random.default_rng(0)
-    a, b = random.normal(size=(5, 3)), random.normal(size=(4, 3))
-    b[0] = a[0]
-    lengthscales, variance = np.array([0.3, 1.0, 4.0]), 2.5
-    kernel = Matern52(inverse_softplus(jnp.asarray(variance)), inverse_softplus(jnp.asarray(lengthscales)))
-    expected = matern52(a, b, lengthscales, variance)
-    # At distance zero, cancellation in |a|^2 + |b|^2 - 2ab leaves about 1e-15 |a|^2.
-    np.testing.assert_allclose(kernel(jnp.asarray(a), jnp.asarray(b)), expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(kernel.diagonal(jnp.asarray(a)), np.full(5, variance), rtol=1e-14)
-
-
-@jax.jit
-def _weighted_kernel_gradient(weights: jax.Array, kernel: Matern52, a: jax.Array) -> Any:
-    return jax.grad(lambda kernel, a: jnp.sum(weights * kernel(a, a)), argnums=(0, 1))(kernel, a)
-
-
-def test_matern_gradient_is_that_of_finite_differences_and_finite_at_distance_zero() -> None:
-    random = np.random.default_rng(1)
-    a, weights = random.normal(size=(4, 2)), random.normal(size=(4, 4))
-    a[3] = a[0]  # a repeated input; every diagonal entry is at distance zero as well
-    raw = random.normal(size=3)
-    kernel = Matern52(jnp.asarray(raw[0]), jnp.asarray(raw[1:]))
-    of_kernel, of_a = _weighted_kernel_gradient(jnp.asarray(weights), kernel, jnp.asarray(a))
-
-    def value(raw: np.ndarray, a: np.ndarray) -> float:
-        positive = np.logaddexp(raw, 0.0)
-        return float((weights * matern52(a, a, positive[1:], positive[0])).sum())
-
-    found = np.concatenate([[of_kernel.raw_signal_variance], of_kernel.raw_lengthscales])
-    expected = [central_difference(lambda v: value(v, a), raw, (i,)) for i in range(3)]
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
-    expected = [[central_difference(lambda v: value(raw, v), a, (i, j)) for j in range(2)] for i in range(4)]
-    np.testing.assert_allclose(of_a, expected, rtol=1e-7, atol=1e-7)
+# Distances and Matern 5/2; whole kernels are tested in `test_structures`
 
 
 def central_difference(function: Any, at: np.ndarray, index: tuple[int, ...], step: float = 1e-5) -> float:
@@ -118,27 +82,6 @@ def test_matern_slope_in_the_squared_distance() -> None:
         scaled = math.sqrt(5.0 * squared)
         expected = -5.0 / 6.0 * (1.0 + scaled) * math.exp(-scaled)
         assert float(slope(jnp.asarray(squared))) == pytest.approx(expected, rel=1e-13)
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.floats(-6.0, 6.0), st.floats(-6.0, 6.0), st.booleans())
-def test_kernel_matrices_are_positive_semidefinite(
-    seed: int, raw_variance: float, raw_lengthscale: float, repeated: bool
-) -> None:
-    points = np.random.default_rng(seed).normal(size=(8, 2))
-    if repeated:
-        points[4:] = points[:4]
-    kernel = Matern52(jnp.asarray(raw_variance), jnp.full(2, raw_lengthscale))
-    gram = np.asarray(_gram(kernel, jnp.asarray(points)))
-    np.testing.assert_allclose(gram, gram.T, rtol=0, atol=1e-10 * gram.max())
-    eigenvalues = np.linalg.eigvalsh(0.5 * (gram + gram.T))
-    # With small lengthscales |a|^2 is large, and so is the rounding of the distances.
-    assert eigenvalues[0] >= -1e-9 * eigenvalues[-1]
-
-
-@jax.jit
-def _gram(kernel: Matern52, points: jax.Array) -> jax.Array:
-    return kernel(points, points)
 
 
 def test_squared_distances_are_never_negative() -> None:
@@ -230,11 +173,15 @@ def test_one_observation() -> None:
     assert of_covariance[0, 0] == pytest.approx(0.5 * (1.0 / 4.0 - 9.0 / 16.0), rel=1e-14)
 
 
-def test_order_of_observations_does_not_matter() -> None:
-    random = np.random.default_rng(8)
-    residuals, covariance, order = random.normal(size=(M, 1)), random_covariance(8), random.permutation(M)
-    permuted = evaluate(residuals[order], covariance[np.ix_(order, order)])[0]
-    assert permuted == pytest.approx(evaluate(residuals, covariance)[0], rel=1e-12)
+@given(st.integers(0, 2**32 - 1), st.permutations(range(M)), st.integers(0, M))
+def test_order_of_observations_does_not_matter(seed: int, permuted: list[int], count: int) -> None:
+    residuals, covariance = np.random.default_rng(seed).normal(size=(M, 3)), random_covariance(seed)
+    mask, order = np.arange(M) < count, np.array(permuted)
+    value, _, of_residuals, of_covariance = evaluate(residuals, covariance, mask)
+    other = evaluate(residuals[order], covariance[np.ix_(order, order)], mask[order])
+    assert other[0] == pytest.approx(value, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(other[2], of_residuals[order], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(other[3], of_covariance[np.ix_(order, order)], rtol=1e-9, atol=1e-10)
 
 
 # factorise
@@ -309,6 +256,15 @@ def test_each_matrix_of_a_batch_gets_its_own_jitter() -> None:
         for of_batch, of_one in zip(batch, alone, strict=True):
             np.testing.assert_allclose(of_batch[number], of_one, rtol=1e-12)
     np.testing.assert_allclose(batch.jitter[:3], [0.0, 1e-8, 1e-4], rtol=1e-9)
+
+
+def test_a_factor_for_a_report_is_exact_or_an_error_that_names_the_matrix() -> None:
+    matrices = np.stack([with_smallest_eigenvalue(1e-3), np.eye(M)])
+    factors = cholesky(matrices, "both")
+    np.testing.assert_allclose(factors @ factors.transpose(0, 2, 1), matrices, rtol=0, atol=1e-12 * 300.0)
+    for wrong in (with_smallest_eigenvalue(-1e-3), np.full((M, M), np.nan)):
+        with pytest.raises(NumericalError, match="the sample covariance is not positive definite"):
+            cholesky(wrong, "the sample covariance")
 
 
 # precision

@@ -9,9 +9,10 @@ from gp_cases import random_gp
 
 from hyperbo.acquisition import pi_target, probability_of_improvement
 from hyperbo.gp.features import initialise_mlp
+from hyperbo.gp.finite_posterior import FinitePosterior
 from hyperbo.gp.gaussian_process import Architecture, initialise
-from hyperbo.gp.posterior import FinitePosterior, finite_prior, predict
-from hyperbo.methods import GPPolicy
+from hyperbo.gp.posterior import predict
+from hyperbo.methods import GPPolicy, prior_in_use
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -33,7 +34,8 @@ def test_one_observation_at_a_time_is_the_batch_posterior(raw_noise_variance: fl
     gp, candidates = random_gp(1, raw_noise_variance=raw_noise_variance), random.random((CANDIDATES, 2))
     picks = [4, 0, 4, 4, 8, 2, 0]  # with repeats
     y = reference.mean(gp, candidates)[picks] + random.normal(size=len(picks))
-    posterior = finite_prior(gp, jnp.asarray(candidates), len(picks) + 2)
+    moments = gp.moments(jnp.asarray(candidates))
+    posterior = FinitePosterior.unobserved(*moments, gp.noise_variance, len(picks) + 2)
     for step in range(len(picks) + 1):
         mean, variance = reference.posterior(gp, candidates[picks[:step]], y[:step], candidates)
         # A variance is a difference of numbers of size 1; repeats divide its rounding by the noise.
@@ -72,14 +74,15 @@ def test_probability_of_improvement_includes_the_noise_and_the_threshold() -> No
 
 def test_a_policy_scores_by_the_best_observation_not_the_last() -> None:
     candidates = np.random.default_rng(4).random((CANDIDATES, 2))
-    policy = GPPolicy(random_gp(4))
-    state = policy.start(jnp.asarray(candidates), 2)
+    gp = random_gp(4)
+    policy = GPPolicy(prior_in_use(gp, training_tasks=3))
+    state = policy.start(jnp.asarray(candidates), jnp.ones(CANDIDATES, bool), 2)
     for step, (candidate, y) in enumerate([(3, 0.7), (5, -1.0)]):
         state = policy.observe(state, jnp.asarray(step), jnp.asarray(candidate), jnp.asarray(y))
     _, scores = policy.score(state, jnp.asarray(2), jax.random.key(0))
-    mean, variance = reference.posterior(policy.gp, candidates[[3, 5]], np.array([0.7, -1.0]), candidates)
-    expected = (mean - 0.8) / np.sqrt(variance + reference.noise_variance(policy.gp))
-    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+    mean, variance = reference.posterior(gp, candidates[[3, 5]], np.array([0.7, -1.0]), candidates)
+    expected = (mean - 0.8) / np.sqrt(variance + reference.noise_variance(gp))
+    np.testing.assert_allclose(scores.values, expected, rtol=1e-9)
 
 
 def test_an_untrained_model_has_the_architecture_asked_for() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.features import MLP, initialise_mlp
 from hyperbo.gp.gaussian_process import Architecture, initialise
-from hyperbo.gp.kernels import KERNELS, Kernel, initialise_kernel
-from hyperbo.gp.means import MEANS
+from hyperbo.gp.kernels import KERNELS, Kernel, Stationary, initialise_kernel
+from hyperbo.gp.means import MEANS, Linear
 from hyperbo.gp.numerics import matern32_of_squared_distance
 from hyperbo.objectives import task_nll
 
@@ -96,19 +97,24 @@ def test_matern32_slope_in_the_squared_distance() -> None:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(KERNELS), st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 30.0]), st.booleans())
+@given(
+    st.sampled_from(KERNELS),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1e-3, 1.0, 30.0]),
+    st.sampled_from([-6.0, 0.0, 6.0]),
+    st.booleans(),
+)
 def test_kernel_matrices_are_symmetric_and_positive_semidefinite(
-    name: str, seed: int, extent: float, repeated: bool
+    name: str, seed: int, extent: float, shift: float, repeated: bool
 ) -> None:
     points = extent * np.random.default_rng(seed).normal(size=(8, 2))
     if repeated:
         points[4:] = points[:4]
-    gram = np.asarray(
-        gram_and_diagonal(random_kernel(name, seed), jnp.asarray(points), jnp.asarray(points))[0]
-    )
+    kernel = jax.tree.map(lambda leaf: leaf + shift, random_kernel(name, seed))  # tiny and huge parameters
+    gram = np.asarray(gram_and_diagonal(kernel, jnp.asarray(points), jnp.asarray(points))[0])
     np.testing.assert_allclose(gram, gram.T, rtol=0, atol=1e-10 * gram.max())
     eigenvalues = np.linalg.eigvalsh(0.5 * (gram + gram.T))
-    # Far points have large norms, and so is the rounding of their distances.
+    # Far points, in lengthscales, have large norms, and so is the rounding of their distances.
     assert eigenvalues[0] >= -1e-9 * eigenvalues[-1]
 
 
@@ -160,21 +166,35 @@ def test_a_structure_is_its_formulas_and_trains(architecture: Architecture) -> N
         np.testing.assert_allclose(after - before, -1e-2 * np.sign(slope), rtol=1e-3)
 
 
-def test_every_structure_of_the_study_is_drawn_with_its_initial_values() -> None:
+@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("hidden", [(4,), (8,), (32, 32), (128, 128)], ids=str)
+def test_the_paper_s_grid_of_structures_is_there(hidden: tuple[int, ...], mean: str) -> None:
+    """Section "Impact of Mean and Kernel Structures": Matern 5/2 on the features that the mean stands on."""
+    architecture = Architecture(hidden, mean=mean)
+    gp = jax.eval_shape(lambda: initialise(jax.random.key(0), 4, architecture))
+    assert [weight.shape for weight in gp.features.weights] == [*itertools.pairwise((4, *hidden))]
+    assert isinstance(gp.kernel, Stationary)
+    assert gp.kernel.correlation == "matern52"
+    assert gp.kernel.raw_lengthscales.shape == hidden[-1:]
+    shapes = [leaf.shape for leaf in jax.tree.leaves(gp.mean)]
+    assert shapes == {"zero": [], "constant": [()], "linear": [hidden[-1:]]}[mean]
+
+
+def test_every_kind_of_mean_and_kernel_is_drawn_with_its_initial_values() -> None:
     for hidden in ((), (4,), (8,), (32, 32)):
-        for kernel in KERNELS:
-            for mean in MEANS:
-                architecture = Architecture(hidden, 2.0, 0.7, 0.04, kernel, mean)
-                gp = initialise(jax.random.key(0), 4, architecture)
-                width = hidden[-1] if hidden else 4
-                positive = [softplus(leaf) for leaf in raw(gp.kernel)]
-                expected = {"linear": [math.sqrt(2.0), 0.7], "dot_product": [[0.7] * width]}
-                for found, value in zip(positive, expected.get(kernel, [2.0, [0.7] * width]), strict=True):
-                    np.testing.assert_allclose(found, value, rtol=1e-12)
-                shapes = [leaf.shape for leaf in jax.tree.leaves(gp.mean)]
-                of_mean = {"zero": [], "constant": [()], "linear": [(width,)], "affine": [(width,), ()]}
-                assert shapes == of_mean[mean]
-                assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(gp))
+        # Mean and kernel are drawn apart: every one of each, not every pair.
+        for kernel, mean in zip(KERNELS, itertools.cycle(MEANS), strict=False):
+            architecture = Architecture(hidden, 2.0, 0.7, 0.04, kernel, mean)
+            gp = initialise(jax.random.key(0), 4, architecture)
+            width = hidden[-1] if hidden else 4
+            positive = [softplus(leaf) for leaf in raw(gp.kernel)]
+            expected = {"linear": [math.sqrt(2.0), 0.7], "dot_product": [[0.7] * width]}
+            for found, value in zip(positive, expected.get(kernel, [2.0, [0.7] * width]), strict=True):
+                np.testing.assert_allclose(found, value, rtol=1e-12)
+            shapes = [leaf.shape for leaf in jax.tree.leaves(gp.mean)]
+            of_mean = {"zero": [], "constant": [()], "linear": [(width,)], "affine": [(width,), ()]}
+            assert shapes == of_mean[mean]
+            assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(gp))
 
 
 def test_the_default_is_the_linear_mlp_mean_and_matern_drawn_as_ever() -> None:
@@ -182,13 +202,15 @@ def test_the_default_is_the_linear_mlp_mean_and_matern_drawn_as_ever() -> None:
     gp = initialise(jax.random.key(7), 4, Architecture())
     feature_key, mean_key = jax.random.split(jax.random.key(7))
     expected = jax.random.normal(mean_key, (32,), jnp.float64) / jnp.sqrt(jnp.float64(32))
+    assert isinstance(gp.mean, Linear)
     assert gp.mean.weight.tobytes() == expected.tobytes()
     glorot = jax.nn.initializers.glorot_normal()
     for weight, key, shape in zip(
         gp.features.weights, jax.random.split(feature_key, 2), ((4, 32), (32, 32)), strict=True
     ):
         assert weight.tobytes() == glorot(key, shape, jnp.float64).tobytes()
-    assert (type(gp.kernel).__name__, type(gp.mean).__name__) == ("Matern52", "Linear")
+    assert isinstance(gp.kernel, Stationary)
+    assert gp.kernel.correlation == "matern52"
 
 
 def test_no_layer_is_the_identity() -> None:

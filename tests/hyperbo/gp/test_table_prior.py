@@ -5,11 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gp_cases import matched_block
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.gp.posterior import FinitePosterior, rescaled_variance
+from hyperbo.gp.estimate import Estimator
+from hyperbo.gp.finite_posterior import FinitePosterior
+from hyperbo.gp.posterior import rescaled_variance
 from hyperbo.gp.table import TablePrior, estimate_table
+from hyperbo.objectives import ekl
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -21,13 +26,14 @@ def observations(candidates: int, tasks: int, seed: int = 0) -> np.ndarray:
     return matched_block(tuple(map(str, range(tasks))), candidates, seed).y
 
 
-@pytest.mark.parametrize("unbiased", [False, True])
-def test_a_full_rank_table_has_the_sample_moments(unbiased: bool) -> None:
+@pytest.mark.parametrize("estimator", ["mle", "unbiased"])
+def test_a_full_rank_table_has_the_sample_moments(estimator: Estimator) -> None:
     y = observations(4, 30)
-    mean, covariance = estimate_table(y, NOISE, unbiased=unbiased).noisy_moments()
+    mean, covariance = estimate_table(y, NOISE, estimator).noisy_moments()
     expected_mean, expected = y.sum(axis=1) / 30, np.zeros((4, 4))
+    divisor = {"mle": 30, "unbiased": 29}[estimator]
     for column in y.T:
-        expected += np.outer(column - expected_mean, column - expected_mean) / (29 if unbiased else 30)
+        expected += np.outer(column - expected_mean, column - expected_mean) / divisor
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-13)
     np.testing.assert_allclose(covariance, expected, rtol=1e-12, atol=1e-15)
 
@@ -45,6 +51,24 @@ def test_no_other_gaussian_has_a_lower_nll_than_the_table() -> None:
             root = np.linalg.cholesky(covariance) + size * np.tril(random.normal(size=(3, 3)))
             assert nll(mean, root @ root.T) > nll(mean, covariance)
             assert nll(mean + size * random.normal(size=3), covariance) > nll(mean, covariance)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(0, 6))
+@settings(max_examples=30)
+def test_the_ekl_of_the_table_is_zero_where_the_estimate_has_full_rank(
+    seed: int, candidates: int, more: int
+) -> None:
+    """Proposition gpexist, Eq. (nondegenerate) written out."""
+    y = np.random.default_rng(seed).normal(size=(candidates, candidates + 1 + more))
+    mean, covariance = map(np.asarray, estimate_table(y, 1e-3).noisy_moments())
+    sample = np.atleast_2d(np.cov(y, bias=True))
+    trace = np.trace(np.linalg.solve(covariance, sample))
+    difference = mean - y.mean(axis=1)
+    square = difference @ np.linalg.solve(covariance, difference)
+    logs = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(sample)[1]
+    rounding = 1e-13 * np.linalg.cond(sample)
+    assert 0.5 * (trace + square + logs - candidates) == pytest.approx(0.0, abs=rounding)
+    assert ekl(mean, covariance, y) == pytest.approx(0.0, abs=rounding)
 
 
 @pytest.mark.parametrize(("candidates", "tasks"), [(6, 2), (5, 4), (1, 2)])
@@ -84,7 +108,7 @@ def test_conditioning_on_the_table_is_the_gaussian_conditional(tasks: int) -> No
     ("y", "noise_variance", "message"),
     [
         (np.ones((3, 1)), NOISE, "3 candidates on 1 tasks have no sample covariance"),
-        (np.ones((0, 4)), NOISE, "0 candidates on 4 tasks"),
+        (np.ones((0, 4)), NOISE, "0 inputs on 4 tasks have no mean"),
         (np.array([[0.0, np.nan]]), NOISE, "y is not finite; keep the inputs"),
         (np.ones((2, 2)), 0.0, "noise_variance = 0.0 is not positive"),
     ],
