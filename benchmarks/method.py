@@ -1,7 +1,7 @@
 """Pre-training at the size of PD1: time per step of H-NLL and of H-EKL, beside PyTorch: `make bench-method`.
 
-Compiling is told apart from running by the difference of two lengths of training, each compiled anew.
-PyTorch is no dependency: where it is not installed, its rows say so.
+Compiling is told apart from running by the time of the calls of one training's compiled loop. PyTorch and
+GPyTorch are no dependencies: where one is not installed, its rows say so.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ import argparse
 import importlib.util
 import os
 import platform
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import rich
 from rich.table import Table
 
+from benchmarks.torch_peers import gpytorch_step, torch_step
 from flows.environment import prepare_jax
 
 prepare_jax()
@@ -33,134 +38,179 @@ from hyperbo.tuning_data import MatchedBlock, Provenance, Task, TuningData  # no
 
 TASKS, TRIALS, MATCHED, DIMENSION, POINTS = 24, 1_400, 242, 4, 50
 HIDDEN = (32, 32)
+STUDY_MODELS, STUDY_STEPS = 23 * 5, 50_000
+ARCHITECTURE = Architecture(hidden=HIDDEN)
+TRAINING = NLLTraining(points_per_task=POINTS)
 
 
-def tuning_data(seed: int = 0) -> TuningData:
-    """Tasks of PD1's number and size: smooth functions of their inputs with noise."""
-    draw = np.random.default_rng(seed)
-    names = tuple(f"task{number:02d}" for number in range(TASKS))
-    slopes = draw.normal(size=(TASKS, DIMENSION))
+def tuning_data(tasks: int = TASKS, trials: int = TRIALS) -> TuningData:
+    """Smooth functions of their inputs with noise, by default as many and as long as PD1's."""
+    draw = np.random.default_rng(0)
+    names = tuple(f"task{number:04d}" for number in range(tasks))
+    slopes = draw.normal(size=(tasks, DIMENSION))
 
     def values(x: np.ndarray, task: int) -> np.ndarray:
         return np.sin(3.0 * x @ slopes[task]) + 0.1 * draw.normal(size=len(x))
 
     inputs = draw.uniform(size=(MATCHED, DIMENSION))
-    matched = np.stack([values(inputs, task) for task in range(TASKS)], axis=1)
-    tasks = []
+    matched = np.stack([values(inputs, task) for task in range(tasks)], axis=1)
+    made = []
     for number, name in enumerate(names):
-        x = draw.uniform(size=(TRIALS, DIMENSION))
+        x = draw.uniform(size=(trials, DIMENSION))
         y = values(x, number)
-        tasks.append(Task(name, name, x, y, -y, tuple(f"{name}/{i}" for i in range(TRIALS))))
+        made.append(Task(name, name, x, y, -y, tuple(f"{name}/{i}" for i in range(trials))))
     space = SearchSpace(tuple(Parameter(f"x{i}", 0.0, 1.0) for i in range(DIMENSION)))
     provenance = Provenance("synthetic/pd1_sized:1.0.0", "none", "none")
-    return TuningData(space, tuple(tasks), (MatchedBlock(names, inputs, matched),), provenance)
+    return TuningData(space, tuple(made), (MatchedBlock(names, inputs, matched),), provenance)
 
 
-def per_unit(run: Callable[[int], Any], short: int, long: int, repeats: int) -> tuple[float, float]:
-    """Seconds for one unit of work, and seconds to compile: medians, from a short and a long run."""
-    units, compiling = [], []
-    for _ in range(repeats):
-        seconds = []
-        for length in (short, long):
-            started = time.perf_counter()
-            run(length)
-            seconds.append(time.perf_counter() - started)
-        units.append((seconds[1] - seconds[0]) / (long - short))
-        compiling.append(seconds[0] - short * units[-1])
-    return statistics.median(units), statistics.median(compiling)
+class Timing(NamedTuple):
+    """Seconds of one call of a compiled loop, the median, and of all that is no such call: compiling."""
+
+    call: float
+    compiling: float
 
 
-def torch_steps(data: TuningData, dtype: str) -> Callable[[int], None]:
-    """The same step in plain PyTorch: tasks as a batch, drawing the points and Adam included."""
-    import torch
+def timed(train: Callable[[Callable[[int, int], None]], Any]) -> Timing:
+    """Time a training by its lines of progress, one before each call and one at the end."""
+    ticks = [time.perf_counter()]
+    train(lambda done, total: ticks.append(time.perf_counter()))
+    seconds = np.diff(ticks)
+    call = statistics.median(seconds[2:-1])  # what is compiled is so in the others
+    return Timing(call, ticks[-1] - ticks[0] - (len(seconds) - 1) * call)
 
-    kind = getattr(torch, dtype)
-    torch.manual_seed(0)
-    x_all = torch.tensor(np.stack([task.x for task in data.tasks]), dtype=kind)
-    y_all = torch.tensor(np.stack([task.y for task in data.tasks]), dtype=kind)
-    layers = torch.nn.Sequential(
-        torch.nn.Linear(DIMENSION, HIDDEN[0]), torch.nn.Tanh(), torch.nn.Linear(*HIDDEN), torch.nn.Tanh()
-    ).to(kind)
-    mean = torch.nn.Parameter(torch.randn(HIDDEN[-1], dtype=kind) / HIDDEN[-1] ** 0.5)
-    raw = torch.nn.Parameter(torch.zeros(HIDDEN[-1] + 2, dtype=kind))
-    optimizer = torch.optim.Adam([*layers.parameters(), mean, raw], lr=1e-3)
-    rows = torch.arange(TASKS)[:, None]
-    identity = torch.eye(POINTS, dtype=kind)
 
-    def step() -> None:
-        points = torch.rand(TASKS, TRIALS).argsort(dim=1)[:, :POINTS]
-        x, y = x_all[rows, points], y_all[rows, points]
-        positive = torch.nn.functional.softplus(raw)
-        lengthscales, signal, noise = positive[:-2], positive[-2], positive[-1]
-        features = layers(x)
-        scaled = (5.0**0.5) * torch.cdist(features / lengthscales, features / lengthscales)
-        kernel = signal * (1 + scaled + scaled**2 / 3) * torch.exp(-scaled)
-        factor = torch.linalg.cholesky(kernel + (noise + 1e-6) * identity)
-        residual = (y - features @ mean)[..., None]
-        whitened = torch.linalg.solve_triangular(factor, residual, upper=False)
-        log_determinant = 2 * torch.diagonal(factor, dim1=1, dim2=2).log().sum()
-        loss = 0.5 * ((whitened**2).sum() + log_determinant)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+def time_nll(data: TuningData, calls: int, models: int = 1, training: NLLTraining = TRAINING) -> Timing:
+    """Seconds of one step of all models, and of compiling."""
+    jobs = [Job(data, seed) for seed in range(models)]
+    training = replace(training, steps=calls * training.steps_per_call)
+    timing = timed(lambda progress: pretrain_nll(jobs, ARCHITECTURE, training, progress))
+    return Timing(timing.call / training.steps_per_call, timing.compiling)
 
-    def run(steps: int) -> None:
-        for _ in range(steps):
+
+def per_step(step: Callable[[], None]) -> float:
+    """Seconds of a step that is called from Python: the median of five times 50, after 50."""
+    seconds = []
+    for _ in range(6):
+        started = time.perf_counter()
+        for _ in range(50):
             step()
+        seconds.append((time.perf_counter() - started) / 50)
+    return statistics.median(seconds[1:])
 
-    return run
 
-
-def bench(repeats: int, steps: Sequence[int]) -> Table:
-    """All rows of the table."""
-    data = tuning_data()
+def bench_steps(calls: int) -> Table:
+    """Time of a step in both precisions, of a batch of models, and of the peers."""
+    data, devices = tuning_data(), jax.device_count()
     table = Table("what", "ms", "to H-NLL", "compiling, s", title="Pre-training at PD1's size")
-    architecture = Architecture(hidden=HIDDEN)
-    devices = jax.device_count()
+    double = time_nll(data, calls)
 
-    def nll(models: int) -> Callable[[int], Any]:
-        jobs = [Job(data, seed) for seed in range(models)]
-        return lambda length: pretrain_nll(
-            jobs, architecture, NLLTraining(steps=length, steps_per_call=steps[0])
-        )
+    def add(name: str, seconds: float, compiling: float | None = None) -> None:
+        compiled = "" if compiling is None else f"{compiling:.1f}"
+        table.add_row(name, f"{1e3 * seconds:.2f}", f"{seconds / double.call:.2f}", compiled)
 
-    first, compiling = per_unit(nll(1), *steps, repeats)
-    table.add_row("H-NLL, a step, float64", f"{1e3 * first:.2f}", "1", f"{compiling:.1f}")
-    several, compiling = per_unit(nll(2 * devices), *steps, repeats)
-    each = several / (2 * devices)
-    name = f"H-NLL, a step of each of {2 * devices} models on {devices} devices"
-    table.add_row(name, f"{1e3 * each:.2f}", f"{each / first:.2f}", f"{compiling:.1f}")
-
-    def ekl(iterations: int) -> Any:
-        return pretrain_ekl([Job(data, 0)], architecture, EKLTraining(iterations=iterations))
-
-    iteration, compiling = per_unit(ekl, 100, 900, repeats)
-    table.add_row(
-        "H-EKL, 100 L-BFGS iterations, 242 inputs", f"{1e5 * iteration:.0f}", "", f"{compiling:.1f}"
+    add("H-NLL, a step, float64", *double)
+    add("H-NLL, a step, float32", *time_nll(data, calls, training=replace(TRAINING, precision="float32")))
+    models = 2 * devices
+    several = time_nll(data, calls, models)
+    add(
+        f"H-NLL, a step of each of {models} models on {devices} devices",
+        several.call / models,
+        several.compiling,
     )
-    for dtype in ("float32", "float64"):
-        label = f"PyTorch, the same step of H-NLL, {dtype}"
-        if importlib.util.find_spec("torch") is None:
-            table.add_row(label, "not installed", "", "")
-            continue
-        seconds, _ = per_unit(torch_steps(data, dtype), 50, 250, repeats)
-        table.add_row(label, f"{1e3 * seconds:.2f}", f"{seconds / first:.2f}", "")
+    ekl = timed(lambda progress: pretrain_ekl([Job(data, 0)], ARCHITECTURE, EKLTraining(100), progress))
+    share = 100 / EKLTraining.iterations_per_call
+    table.add_row(
+        f"H-EKL, 100 L-BFGS iterations, {MATCHED} inputs",
+        f"{1e3 * share * ekl.call:.0f}",
+        "",
+        f"{ekl.compiling:.1f}",
+    )
+    for library, name, make in [("torch", "PyTorch", torch_step), ("gpytorch", "GPyTorch", gpytorch_step)]:
+        for dtype in ("float32", "float64"):
+            label = f"{name}, the same step of H-NLL, {dtype}"
+            if importlib.util.find_spec(library) is None:
+                table.add_row(label, "not installed", "", "")
+            else:
+                add(label, per_step(make(data, POINTS, HIDDEN, dtype)))
+    return table
+
+
+def bench_precision(steps: int) -> Table:
+    """What float32 costs in accuracy: the same training in both precisions."""
+    table = Table("steps", "loss, float64", "loss, float32", "relative difference", title="float32")
+    data = tuning_data()
+    losses = [
+        pretrain_nll([Job(data, 0)], ARCHITECTURE, replace(TRAINING, steps=steps, precision=precision))[
+            0
+        ].losses
+        for precision in ("float64", "float32")
+    ]
+    for call, (double, single) in enumerate(zip(*losses, strict=True)):
+        done = f"{call * TRAINING.steps_per_call + 1}..{(call + 1) * TRAINING.steps_per_call}"
+        table.add_row(done, f"{double:.3f}", f"{single:.3f}", f"{abs(single / double - 1):.1e}")
+    return table
+
+
+def bench_tasks(calls: int) -> Table:
+    """Time of a step with more tasks: all of them in a step, and 24 drawn."""
+    table = Table(
+        "tasks", "in a step", "ms", "to 24 tasks", title="Number of tasks, 200 trials each, float64"
+    )
+    for drawn, numbers in [(None, (24, 96, 384)), (TASKS, (24, 384, 3_072))]:
+        first = 0.0
+        for tasks in numbers:
+            training = replace(TRAINING, tasks_per_step=drawn, steps_per_call=50)
+            seconds = time_nll(tuning_data(tasks, 200), calls, training=training).call
+            first = first or seconds
+            in_step = "all" if drawn is None else str(drawn)
+            table.add_row(str(tasks), in_step, f"{1e3 * seconds:.2f}", f"{seconds / first:.1f}")
+    return table
+
+
+def bench_memory(steps: Sequence[int]) -> Table:
+    """Peak memory of trainings of several lengths, each in a process of its own."""
+    table = Table("steps", "peak memory, MB", title="Memory of one training")
+    for count in steps:
+        command = [sys.executable, "-m", "benchmarks.method", "--memory-of", str(count)]
+        peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        table.add_row(str(count), peak.strip())
+    return table
+
+
+def bench_study(calls: int) -> Table:
+    """All models of the paper's PD1 study at once, for a few steps."""
+    training = replace(TRAINING, steps_per_call=20)
+    table = Table("precision", "ms a step of a model", "compiling, s", "extrapolated to the whole study, h")
+    for precision in ("float64", "float32"):
+        step, compiling = time_nll(tuning_data(), calls, STUDY_MODELS, replace(training, precision=precision))
+        hours = step * STUDY_STEPS / 3600
+        table.add_row(precision, f"{1e3 * step / STUDY_MODELS:.2f}", f"{compiling:.1f}", f"{hours:.2f}")
+    table.title = f"{STUDY_MODELS} models: 23 held-out tasks x 5 seeds, {STUDY_STEPS} steps each"
     return table
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="medians are over so many runs")
-    parser.add_argument(
-        "--steps", type=int, nargs=2, default=[500, 2500], help="of the short and the long run"
-    )
+    parser.add_argument("--calls", type=int, default=8, help="calls of the compiled loop in a training, >= 3")
+    parser.add_argument("--study", action="store_true", help=f"also {STUDY_MODELS} models at once")
+    parser.add_argument("--memory-of", type=int, help="only train for so many steps, print the peak memory")
     options = parser.parse_args()
+    if options.memory_of:
+        pretrain_nll([Job(tuning_data(), 0)], ARCHITECTURE, replace(TRAINING, steps=options.memory_of))
+        print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
+        return
     rich.print(
         f"{os.cpu_count()} cores, {platform.machine()}, JAX {jax.__version__} on {jax.device_count()} "
         f"{jax.default_backend()} devices; {TASKS} tasks of {TRIALS} trials, {POINTS} points of each a step"
     )
-    rich.print(bench(options.repeats, options.steps))
+    rich.print(bench_steps(options.calls))
+    rich.print(bench_precision(steps=4 * TRAINING.steps_per_call))
+    rich.print(bench_tasks(options.calls))
+    rich.print(bench_memory((500, 5_000)))
+    if options.study:
+        rich.print(bench_study(options.calls))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+
+
+def checkpoints_available() -> bool:
+    """Whether orbax-checkpoint is installed; the answer does not import it."""
+    # The first part of the name may belong to another package of the orbax family.
+    return find_spec("orbax") is not None and find_spec("orbax.checkpoint") is not None
 
 
 @dataclass(frozen=True)

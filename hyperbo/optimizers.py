@@ -9,9 +9,86 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
+
+from hyperbo.gp.pytree import pytree
 
 Params = TypeVar("Params")
+
+
+@pytree
+class LBFGSState:
+    """A minimisation between two iterations: all that it needs to go on.
+
+    Attributes:
+      params: the point reached.
+      optimizer: what L-BFGS remembers.
+      values: the objective before each iteration; after those done, the last one repeats.
+      done: iterations done.
+    """
+
+    # Optax's types know nested containers, not registered pytrees: `Any` here, `Params` at the border.
+    params: Any
+    optimizer: optax.OptState
+    values: Float[Array, "*starts iterations"]
+    done: Int[Array, "*starts"]
+
+
+def start_lbfgs(
+    objective: Callable[[Params], Float[Array, ""]], start: Params, iterations: int
+) -> LBFGSState:
+    """A minimisation of so many iterations, none of them done."""
+    params: Any = start
+    value = jax.eval_shape(objective, start)
+    values = jnp.zeros(iterations, value.dtype)
+    # optax begins with weakly typed numbers, which no iteration returns: a second program would be compiled.
+    optimizer = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), optax.lbfgs().init(params))
+    return LBFGSState(params, optimizer, values, jnp.zeros((), jnp.int32))
+
+
+def continue_lbfgs(
+    objective: Callable[[Params], Float[Array, ""]],
+    state: LBFGSState,
+    iterations: int,
+    tolerance: float | None = None,
+) -> LBFGSState:
+    """Do some more iterations of L-BFGS with a zoom line search, at most those that are left.
+
+    Args:
+      objective: differentiable function of a pytree.
+      state: where to go on.
+      iterations: how many more.
+      tolerance: as in `minimise_lbfgs`.
+    """
+    total = state.values.shape[0]
+    until = jnp.minimum(state.done + iterations, total)
+
+    def goes_on(state: LBFGSState) -> Bool[Array, ""]:
+        left = state.done < until
+        return left if tolerance is None else left & ~_converged(state, tolerance)
+
+    def iterate(state: LBFGSState) -> LBFGSState:
+        params, optimizer, value = _iterate(objective, state.params, state.optimizer)
+        values = jnp.where(jnp.arange(total) >= state.done, value, state.values)
+        return LBFGSState(params, optimizer, values, state.done + 1)
+
+    return lax.while_loop(goes_on, iterate, state)
+
+
+def _iterate(
+    objective: Callable[[Params], Float[Array, ""]], params: Any, state: optax.OptState
+) -> tuple[Any, optax.OptState, Float[Array, ""]]:
+    """One iteration, and the objective before it."""
+    optimizer = optax.lbfgs()
+    value_and_gradient: Any = optax.value_and_grad_from_state(objective)
+    value, gradient = value_and_gradient(params, state=state)
+    updates, state = optimizer.update(gradient, state, params, value=value, grad=gradient, value_fn=objective)
+    return optax.apply_updates(params, updates), state, value
+
+
+def _converged(state: LBFGSState, tolerance: float) -> Bool[Array, ""]:
+    before, last = state.values[jnp.maximum(state.done - 2, 0)], state.values[jnp.maximum(state.done - 1, 0)]
+    return (state.done >= 2) & (before - last <= tolerance * jnp.maximum(jnp.abs(before), 1.0))
 
 
 def minimise_lbfgs(
@@ -32,64 +109,24 @@ def minimise_lbfgs(
     Returns:
       The last point, and the objective before each iteration; after an early stop, its last value repeats.
     """
-    optimizer = optax.lbfgs()
-    # Optax's types know nested containers, not registered pytrees: `Any` here, `Params` at the border.
-    value_and_gradient = optax.value_and_grad_from_state(objective)
+    state = start_lbfgs(objective, start, iterations)
+    if tolerance is not None:
+        state = continue_lbfgs(objective, state, iterations, tolerance)
+        return state.params, state.values
 
-    def step(carry: tuple[Any, optax.OptState], _: None) -> tuple[tuple[Any, optax.OptState], Any]:
-        params, state = carry
-        value, gradient = value_and_gradient(params, state=state)
-        updates, state = optimizer.update(
-            gradient, state, params, value=value, grad=gradient, value_fn=objective
-        )
-        return (optax.apply_updates(params, updates), state), value
+    # XLA rounds a loop of known length otherwise than one that may end early: results on record are of this.
+    def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Float[Array, ""]]:
+        params, optimizer, value = _iterate(objective, *carry)
+        return (params, optimizer), value
 
-    first: Any = start
-    carry = (first, optimizer.init(first))
-    if tolerance is None:
-        (params, _), values = lax.scan(step, carry, length=iterations)
-        return params, values
-
-    def lowers(loop: tuple[Any, Array, Array]) -> Array:
-        _, done, values = loop
-        before, last = values[jnp.maximum(done - 2, 0)], values[jnp.maximum(done - 1, 0)]
-        small = before - last <= tolerance * jnp.maximum(jnp.abs(before), 1.0)
-        return (done < iterations) & ((done < 2) | ~small)
-
-    def advance(loop: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
-        carry, done, values = loop
-        carry, value = step(carry, None)
-        return carry, done + 1, jnp.where(jnp.arange(iterations) >= done, value, values)
-
-    size = jax.eval_shape(objective, first)
-    loop = (carry, jnp.zeros((), jnp.int32), jnp.zeros(iterations, size.dtype))
-    (params, _), _, values = lax.while_loop(lowers, advance, loop)
+    (params, _), values = lax.scan(step, (state.params, state.optimizer), length=iterations)
     return params, values
 
 
-def minimise_from_starts(
-    objective: Callable[[Params], Float[Array, ""]],
-    starts: Params,
-    iterations: int,
-    tolerance: float | None = None,
-) -> tuple[Params, Float[Array, " iterations"]]:
-    """The best of L-BFGS from several starts, one after the other.
+def best_start(ends: Float[Array, " starts"]) -> Int[Array, ""]:
+    """Which of several starts ended lowest; one that ended in NaN never did while another did not.
 
-    Args:
-      objective: differentiable function of a pytree.
-      starts: pytree whose leaves carry a leading axis of starts.
-      iterations: of L-BFGS, from each start.
-      tolerance: as in `minimise_lbfgs`.
-
-    Returns:
-      The last point with the lowest objective, and the objective before each iteration of its run. A run that
-      ended in NaN is never the best while another did not.
+    >>> int(best_start(jnp.array([jnp.nan, 2.0, 1.0])))
+    2
     """
-
-    def run(start: Any) -> tuple[Any, Array, Array]:
-        params, values = minimise_lbfgs(objective, start, iterations, tolerance)
-        return params, values, objective(params)
-
-    params, values, last = lax.map(run, starts)
-    best = jnp.argmin(jnp.where(jnp.isnan(last), jnp.inf, last))
-    return jax.tree.map(lambda leaf: leaf[best], params), values[best]
+    return jnp.argmin(jnp.where(jnp.isnan(ends), jnp.inf, ends))

@@ -14,9 +14,15 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 AXIS = "batch"
 
 
-def mesh() -> Mesh:
-    """All devices in a row."""
-    return Mesh(np.array(jax.devices()), (AXIS,))
+def mesh(count: int) -> Mesh:
+    """The devices that a batch of `count` elements is split over, in a row.
+
+    They are as few as finish as early as all would: padding on the others would only take cores from them.
+    Padded to a multiple of their number, a batch goes over the same ones.
+    """
+    devices = jax.devices()
+    on_each = -(-count // len(devices))
+    return Mesh(np.array(devices[: -(-count // on_each)]), (AXIS,))
 
 
 def batch_size(tree: Any) -> int:
@@ -25,10 +31,11 @@ def batch_size(tree: Any) -> int:
 
 
 def pad_batch(tree: Any) -> Any:
-    """Repeat the last row until the leading axis divides evenly over the devices, and place it on them."""
+    """Repeat the last row until the leading axis divides evenly over its devices, and place it on them."""
     count = batch_size(tree)
-    missing = -count % jax.device_count()
-    sharding = NamedSharding(mesh(), PartitionSpec(AXIS))
+    devices = mesh(count)
+    missing = -count % devices.size
+    sharding = NamedSharding(devices, PartitionSpec(AXIS))
 
     def pad(leaf: Any) -> jax.Array:
         leaf = jnp.asarray(leaf)
@@ -50,10 +57,10 @@ def batched(function: Callable[..., Any], *, shared: int = 0) -> Callable[..., A
       shared: how many of its first arguments are the same for the whole batch.
 
     Returns:
-      A compiled function whose remaining arguments carry the batch axis; their length must be a multiple of
-      the number of devices (`pad_batch`).
+      A compiled function whose remaining arguments carry the batch axis; their length must divide
+      over the devices of its `mesh`, as that of `pad_batch` does.
     """
-    one_at_a_time = jax.default_backend() == "cpu"
+    one_at_a_time = _one_at_a_time()
 
     def over_part(*arguments: Any) -> Any:
         common, part = arguments[:shared], arguments[shared:]
@@ -67,10 +74,14 @@ def batched(function: Callable[..., Any], *, shared: int = 0) -> Callable[..., A
     def run(*arguments: Any) -> Any:
         return jax.shard_map(
             over_part,
-            mesh=mesh(),
+            mesh=mesh(batch_size(arguments[shared:])),
             in_specs=(PartitionSpec(),) * shared + (PartitionSpec(AXIS),) * (len(arguments) - shared),
             out_specs=PartitionSpec(AXIS),
             check_vma=False,
         )(*arguments)
 
     return run
+
+
+def _one_at_a_time() -> bool:
+    return jax.default_backend() == "cpu"

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from hyperbo.checkpoints import CheckpointFolder
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.objectives import Estimator, ekl_minimised
@@ -41,6 +42,7 @@ def pretrain_ekl(
     architecture: Architecture,
     training: EKLTraining,
     progress: Progress = no_progress,
+    checkpoint: CheckpointFolder | None = None,
 ) -> list[Pretrained]:
     """Pre-train one model per job by EKL averaged over its matched blocks, Eq. (multi-kl).
 
@@ -48,7 +50,9 @@ def pretrain_ekl(
       jobs: training sets and seeds; task weights do not apply.
       architecture: structure of every model.
       training: settings of the optimiser.
-      progress: called before and after with iterations done and in all.
+      progress: called with iterations done and in all.
+      checkpoint: where to go on from and to leave checkpoints; the result is that of a training which was
+        never interrupted, to the last bit.
 
     Returns:
       One model per job, in order.
@@ -56,6 +60,7 @@ def pretrain_ekl(
     Raises:
       InvalidInputError: there is no job, one has no matched data, or their search spaces differ.
       NumericalError: a model's loss or parameters are not finite at the end.
+      VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     check_jobs(jobs)
     started = time.perf_counter()
@@ -64,4 +69,6 @@ def pretrain_ekl(
         return mean_ekl_minimised(gp, blocks)
 
     blocks = blocks_of_jobs(jobs, training.estimator)
-    return pretrain_lbfgs(jobs, architecture, training, objective, None, blocks, started, progress)
+    return pretrain_lbfgs(
+        jobs, architecture, training, objective, None, blocks, started, progress, checkpoint
+    )

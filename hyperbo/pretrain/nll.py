@@ -43,6 +43,9 @@ class NLLTraining:
         starts. None: the task weights stay as they are, as in the paper.
       stop_after: calls in a row without a loss lower than all before, after which a model's training stops;
         None: never.
+      precision: of the steps, their parameters, covariances and losses; a trained model is float64 either
+        way. float32 is faster; its rounding asks for jitter where the noise variance is very small
+        beside the signal variance, which is reported (docs/decisions/method-choices.md).
     """
 
     steps: int = 50_000
@@ -52,6 +55,7 @@ class NLLTraining:
     tasks_per_step: int | None = None
     group_dro_step: float | None = None
     stop_after: int | None = None
+    precision: str = "float64"
 
     def __post_init__(self) -> None:
         for name in ("steps", "points_per_task", "steps_per_call", "learning_rate"):
@@ -64,6 +68,10 @@ class NLLTraining:
                 raise InvalidInputError(
                     f"{name} = {getattr(self, name)} is not positive", where="NLLTraining", fix="or None"
                 )
+        if self.precision not in ("float64", "float32"):
+            raise InvalidInputError(
+                f"precision = {self.precision!r}", where="NLLTraining", fix="use float64 or float32"
+            )
         if self.steps % self.steps_per_call:
             raise InvalidInputError(
                 f"steps = {self.steps} is no multiple of steps_per_call = {self.steps_per_call}",
@@ -98,10 +106,17 @@ def _start(
     seed: Int[Array, ""],
 ) -> _NLLState:
     weight_key, draw_key = jax.random.split(jax.random.key(seed))
-    gp: Any = initialise(weight_key, dimension, architecture)
+    gp: Any = _cast(initialise(weight_key, dimension, architecture), training.precision)
     # Repeated tasks have the weight 0, and keep it: -inf is the fixed point of the exponentiated gradient.
     log_weights = None if training.group_dro_step is None else jnp.log(tasks.weights / jnp.sum(tasks.weights))
     return _NLLState(gp, optimizer.init(gp), draw_key, log_weights)
+
+
+def _cast(tree: Any, dtype: str) -> Any:
+    """The floating-point leaves of a tree in another precision."""
+    return jax.tree.map(
+        lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree
+    )
 
 
 def _nll_steps(
@@ -112,7 +127,8 @@ def _nll_steps(
     state: _NLLState,
 ) -> tuple[_NLLState, Float[Array, ""], Float[Array, ""]]:
     """`steps_per_call` steps of Adam for one model; the mean loss and the largest jitter."""
-    mask = table.mask[tasks.rows]
+    sizes = table.sizes[tasks.rows]
+    count = min(training.points_per_task, table.y.shape[1])
 
     def step(state: _NLLState, _: None) -> tuple[_NLLState, tuple[Array, Array]]:
         key, draw = jax.random.split(state.key)
@@ -124,7 +140,7 @@ def _nll_steps(
             chosen = draw_tasks(task_key, tasks.count, training.tasks_per_step)
             # The step's loss is an unbiased estimate of that of all tasks.
             rows, weights = rows[chosen], weights[chosen] * tasks.count / training.tasks_per_step
-        points, drawn = draw_points(draw, mask[chosen], training.points_per_task)
+        points, drawn = draw_points(draw, sizes[chosen], count)
 
         def loss(gp: GaussianProcess) -> tuple[Array, tuple[Array, Array]]:
             x, y = table.x[rows[:, None], points], table.y[rows[:, None], points]
@@ -199,13 +215,17 @@ def pretrain_nll(
     optimizer = optax.adam(training.learning_rate)
     of_models, seeds = pad_batch(
         (
-            _TasksOfModel(*map(jnp.asarray, (tasks.rows, tasks.weights, tasks.counts))),
+            _cast(
+                _TasksOfModel(*map(jnp.asarray, (tasks.rows, tasks.weights, tasks.counts))),
+                training.precision,
+            ),
             np.array([job.seed for job in jobs]),
         )
     )
     dimension = jobs[0].training.search_space.dimension
     state = batched(partial(_start, optimizer, dimension, architecture, training))(of_models, seeds)
     run = batched(partial(_nll_steps, optimizer, training), shared=1)
+    table = _cast(tasks.table, training.precision)
     calls = training.steps // training.steps_per_call
     course = _Course(state, np.zeros((calls, len(seeds))), np.zeros(len(seeds)))
 
@@ -216,14 +236,15 @@ def pretrain_nll(
             done, course = checkpoints.restore(course)
         while done < calls:
             progress(done * training.steps_per_call, training.steps)
-            course = _call(run, tasks.table, of_models, training, course, done)
+            course = _call(run, table, of_models, training, course, done)
             done += 1
             due = checkpoint is not None and (done % checkpoint.every_calls == 0 or done == calls)
             if checkpoints is not None and due:
                 checkpoints.save(done, course)
     jax.block_until_ready(course.state)
     progress(training.steps, training.steps)
-    return collect(jobs, course.state.gp, np.asarray(course.losses).T, np.asarray(course.jitter), started)
+    gps = _cast(course.state.gp, "float64")
+    return collect(jobs, gps, np.asarray(course.losses).T, np.asarray(course.jitter), started)
 
 
 def _call(

@@ -18,11 +18,12 @@ from hyperbo.tuning_data import pad_tasks
 
 @pytree
 class TaskTable:
-    """All tasks of all jobs, once; jobs refer to them by row."""
+    """All tasks of all jobs, once; jobs refer to them by row. Each has its trials first, then padding."""
 
     x: Float[Array, "t n d"]
     y: Float[Array, "t n"]
     mask: Bool[Array, "t n"]
+    sizes: Int[Array, " t"]
 
 
 class TasksOfJobs(NamedTuple):
@@ -54,22 +55,46 @@ def tasks_of_jobs(jobs: Sequence[Job]) -> TasksOfJobs:
         rows[i] = own + own[:1] * (longest - len(own))
         weights[i, : len(own)] = job.mean_one_weights()
     counts = np.array([len(job.training.tasks) for job in jobs], np.int32)
-    return TasksOfJobs(TaskTable(*map(jnp.asarray, (padded.x, padded.y, padded.mask))), rows, weights, counts)
+    arrays = (padded.x, padded.y, padded.mask, padded.mask.sum(axis=1))
+    return TasksOfJobs(TaskTable(*map(jnp.asarray, arrays)), rows, weights, counts)
 
 
 def draw_points(
-    key: PRNGKeyArray, mask: Bool[Array, "t n"], count: int
-) -> tuple[Int[Array, "t count"], Bool[Array, "t count"]]:
+    key: PRNGKeyArray, sizes: Int[Array, " t"], count: int
+) -> tuple[Int32[Array, "t count"], Bool[Array, "t count"]]:
     """Draw a uniform subset of every task's rows; tasks with fewer rows than `count` give all they have.
 
     Every task has a key of its own, so that what is drawn does not depend on the padding: a model is the same
-    whether it is trained alone or in a batch.
+    whether it is trained alone or in a batch. The work depends on `count`, not on the sizes: Floyd's
+    algorithm (Bentley and Floyd, "Programming Pearls: a sample of brilliance", CACM 1987), in all tasks at
+    once.
+
+    Args:
+      key: of this draw.
+      sizes: number of each task's rows, which come before its padding.
+      count: rows of the result.
+
+    Returns:
+      The rows, in no useful order, and which of them are drawn; the others are row 0.
     """
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(mask.shape[0]))
-    uniform = jax.vmap(lambda key: jax.random.uniform(key, mask.shape[1:], jnp.float32))(keys)
-    order = jnp.where(mask, uniform, -1.0)
-    _, points = lax.top_k(order, min(count, mask.shape[1]))
-    return points, jnp.take_along_axis(mask, points, axis=1)
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(len(sizes)))
+    kept = jnp.minimum(sizes, count)[:, None]
+    place = jnp.arange(count)
+    drawn = place < kept
+    last = jnp.where(drawn, sizes[:, None] - kept + place, 0).astype(jnp.int32)
+
+    def up_to(key: PRNGKeyArray, last: Int32[Array, " count"]) -> Int32[Array, " count"]:
+        return jax.random.randint(key, last.shape, 0, last + 1, jnp.int32)
+
+    candidates = jax.vmap(up_to)(keys, last)
+
+    def add(points: Int32[Array, "t count"], i: Int32[Array, ""]) -> tuple[Int32[Array, "t count"], None]:
+        # A row up to the i-th last, or, where that is in already, the i-th last itself, which cannot be.
+        taken = jnp.any(points == candidates[:, i, None], axis=1)
+        return points.at[:, i].set(jnp.where(taken, last[:, i], candidates[:, i])), None
+
+    points, _ = lax.scan(add, jnp.full_like(last, -1), jnp.arange(count, dtype=jnp.int32))
+    return jnp.where(drawn, points, 0), drawn
 
 
 def draw_tasks(key: PRNGKeyArray, count: Int[Array, ""], number: int) -> Int[Array, " number"]:

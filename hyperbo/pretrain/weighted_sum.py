@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from hyperbo.checkpoints import CheckpointFolder
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision
@@ -91,6 +92,7 @@ def pretrain_sum(
     architecture: Architecture,
     training: SumTraining,
     progress: Progress = no_progress,
+    checkpoint: CheckpointFolder | None = None,
 ) -> list[Pretrained]:
     """Pre-train one model per job by a weighted sum of objectives.
 
@@ -98,7 +100,9 @@ def pretrain_sum(
       jobs: training sets and seeds, with task weights for the NLL.
       architecture: structure of every model.
       training: weights of the objectives, and settings of the optimiser.
-      progress: called before and after with iterations done and in all.
+      progress: called with iterations done and in all.
+      checkpoint: where to go on from and to leave checkpoints; the result is that of a training which was
+        never interrupted, to the last bit.
 
     Returns:
       One model per job, in order.
@@ -107,6 +111,7 @@ def pretrain_sum(
       InvalidInputError: there is no job, one lacks the matched data that a term needs, or their search spaces
         differ.
       NumericalError: a model's loss or parameters are not finite at the end.
+      VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     check_jobs(jobs)
     started = time.perf_counter()
@@ -123,4 +128,4 @@ def pretrain_sum(
         return _weighted_sum(training, gp, table, own)
 
     own = _Own(rows, weights, blocks)
-    return pretrain_lbfgs(jobs, architecture, training, objective, table, own, started, progress)
+    return pretrain_lbfgs(jobs, architecture, training, objective, table, own, started, progress, checkpoint)

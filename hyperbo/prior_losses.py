@@ -1,0 +1,97 @@
+"""Losses of pre-trained priors on training and test tasks: what the paper tabulates beside regret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jax import lax
+from jaxtyping import Array, Bool, Float, Float64
+
+from hyperbo.errors import NumericalError
+from hyperbo.folds import Fold
+from hyperbo.gp.gaussian_process import GaussianProcess
+from hyperbo.gp.numerics import double_precision
+from hyperbo.objectives import mean_ekl, task_nll
+from hyperbo.parallel import batched, pad_batch
+from hyperbo.subsets import at_most_points, only_tasks
+from hyperbo.tuning_data import MatchedBlock, TuningData, pad_tasks
+
+# A covariance of a hundred thousand trials, as HPO-B has them, cannot be factorised.
+MOST_POINTS = 1000
+
+
+@double_precision
+def prior_losses(
+    data: TuningData,
+    priors: Sequence[tuple[GaussianProcess, Fold, Sequence[str]]],
+) -> list[pd.DataFrame]:
+    """Losses of priors, section "Correlations between the Test NLL, Pre-training Loss and BO Performance".
+
+    NLLs, Eq. (singleml), are on at most 1,000 trials of a task, drawn once, whatever of them was trained on;
+    EKLs, Eq. (multi-kl) of Eq. (degenerate), on all matched inputs. A loss that is not finite has no row.
+
+    Args:
+      data: all tasks.
+      priors: of each the model, the fold it was trained for, and the names of its training tasks.
+
+    Returns:
+      For each prior, rows of `hyperbo.evaluation.losses` without method and seed: `held_out`, `task`, `kind`,
+      `value`.
+    """
+    few = at_most_points(data, MOST_POINTS, seed=0)
+    nlls = _task_nlls(few, [gp for gp, _, _ in priors])
+    column = {task.name: number for number, task in enumerate(data.tasks)}
+    frames = []
+    for (gp, fold, training), of_prior in zip(priors, nlls, strict=True):
+        rows: list[tuple[str, str, str, float]] = []
+        learned = float(np.mean(of_prior[[column[name] for name in training]]))
+        learned_ekl = _ekl(gp, only_tasks(data, training).blocks)
+        for held_out in _held_out(fold):
+            rows.append((held_out, "", "training_nll", learned))
+            rows.append((held_out, "", "training_ekl", learned_ekl))
+        for task in fold.tests:
+            both = only_tasks(data, {*(each.name for each in fold.training.tasks), task.name})
+            held_out = fold.name if fold.name in (task.name, task.dataset) else task.name
+            rows.append((held_out, task.name, "test_nll", float(of_prior[column[task.name]])))
+            rows.append((held_out, task.name, "test_ekl", _ekl(gp, both.blocks)))
+        frame = pd.DataFrame(rows, columns=["held_out", "task", "kind", "value"])
+        frames.append(frame[np.isfinite(frame["value"])].reset_index(drop=True))
+    return frames
+
+
+def _held_out(fold: Fold) -> tuple[str, ...]:
+    """What the prior was trained without, as losses name it: a task dataset, or each test task."""
+    datasets = {task.dataset for task in fold.tests}
+    return (fold.name,) if fold.name in datasets else tuple(task.name for task in fold.tests)
+
+
+def _ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock]) -> float:
+    try:
+        return mean_ekl(gp, blocks) if blocks else float("nan")
+    except NumericalError:
+        return float("nan")
+
+
+def _task_nlls(data: TuningData, gps: Sequence[GaussianProcess]) -> Float64[np.ndarray, "priors tasks"]:
+    padded = pad_tasks(data.tasks)
+    tasks: Any = tuple(jnp.asarray(array) for array in (padded.x, padded.y, padded.mask))
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *gps)
+    return np.asarray(_program()(tasks, pad_batch(stacked)))[: len(gps)]
+
+
+@cache
+def _program() -> Any:
+    """Compiled once for all calls of one shape."""
+    return batched(_nlls_of_tasks, shared=1)
+
+
+def _nlls_of_tasks(
+    tasks: tuple[Float[Array, "t n d"], Float[Array, "t n"], Bool[Array, "t n"]], gp: GaussianProcess
+) -> Float[Array, " t"]:
+    return lax.map(lambda task: task_nll(gp, *task)[0], tasks)
