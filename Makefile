@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock bench-data bench-method
+.PHONY: help demo test check format lock bench-data bench-method bench-simulate
 
 PYTHON ?= python3
 VENV := .venv
@@ -30,6 +30,9 @@ bench-data: $(READY) ## time and memory of building and loading versions, beside
 
 bench-method: $(READY) ## time of pre-training at PD1's size, beside PyTorch where it is installed
 	$(BIN)/python -m benchmarks.method
+
+bench-simulate: $(READY) ## time and memory of offline Bayesian optimization at PD1's size, beside plain loops
+	$(BIN)/python -m benchmarks.simulate
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -1,11 +1,11 @@
-"""Offline Bayesian optimization: all runs of a method, tasks and seeds together, as one compiled program."""
+"""Offline Bayesian optimization: runs of a method on the recorded trials of its test tasks."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -13,112 +13,230 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Float64, Int, Int64, UInt32
 
+from hyperbo.acquisition import best_candidate
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.pytree import pytree
-from hyperbo.methods.protocol import Policy, State
+from hyperbo.methods.protocol import Policy
 from hyperbo.parallel import batched, pad_batch
 from hyperbo.pretrain import Progress, no_progress
 from hyperbo.tuning_data import Task, pad_tasks
 
+# A CPU device goes through its runs one by one: few at a time keep memory small and progress alive.
+CPU_RUNS_PER_DEVICE = 8
+
 
 @dataclass(frozen=True)
 class Run:
-    """One run of Bayesian optimization: a policy on a test task from a seed."""
+    """One run of Bayesian optimization.
+
+    Attributes:
+      policy: what chooses.
+      task: the test task; its trials are the candidates.
+      seed: of the run's random numbers.
+      initial: rows of the task that are observed before the policy is asked, as HPO-B prescribes them.
+    """
 
     policy: Policy
     task: Task
     seed: int
+    initial: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        unknown = [row for row in self.initial if not 0 <= row < len(self.task.y)]
+        if unknown:
+            raise InvalidInputError(
+                f"initial rows {unknown} of a task of {len(self.task.y)} trials",
+                where=f"task {self.task.name!r}",
+            )
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What runs did; every array has a row per run and a column per iteration.
+
+    Attributes:
+      choices: the candidate observed, as a row of the run's task.
+      mean: predictive mean of the observation, before it was made; NaN where the policy predicts nothing.
+      deviation: its predictive standard deviation, noise included; NaN likewise.
+    """
+
+    choices: Int64[np.ndarray, "runs iterations"]
+    mean: Float64[np.ndarray, "runs iterations"]
+    deviation: Float64[np.ndarray, "runs iterations"]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Simulation]) -> Simulation:
+        """The runs of several simulations, one after another."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*map(Simulation._arrays, parts), strict=True)))
+
+    def rows(self, rows: slice) -> Simulation:
+        """Some of the runs."""
+        return Simulation(*(array[rows] for array in self._arrays()))
+
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.choices, self.mean, self.deviation
+
+
+# Called with what the next runs did.
+Finished = Callable[[Simulation], object]
+
+
+def _nobody(part: Simulation) -> None:
+    """Tell nobody."""
 
 
 @pytree
 class _Problem:
-    """A test task as a finite set of candidates, padded; or those of all runs, stacked."""
+    """The padded candidates of a run's task and its stream of random numbers; or those of all runs."""
 
     x: Float[Array, "*runs c d"]
     y: Float[Array, "*runs c"]
     mask: Bool[Array, "*runs c"]
+    initial: Int[Array, "*runs i"]
+    stream: UInt32[Array, "*runs 2"]
 
 
-def _start(iterations: int, policy: Policy, problem: _Problem) -> State:
-    return policy.start(problem.x, iterations)
+def _run(iterations: int, repeats: bool, policy: Policy, problem: _Problem) -> tuple[Array, ...]:
+    """One run: the candidates chosen, what was predicted of them, whether all scores were numbers."""
+    seed, task = problem.stream
+    task_key = jax.random.fold_in(jax.random.key(seed), task)
+    count = problem.initial.shape[0]
 
+    def observe(state: Any, step: Array, candidate: Array) -> Any:
+        return policy.observe(state, step, candidate, problem.y[candidate])
 
-def _iterate(
-    count: int, begin: Int[Array, ""], policy: Policy, problem: _Problem, stream: Array, state: State
-) -> tuple[State, Int[Array, " count"], Bool[Array, ""]]:
-    """`count` iterations of one run: its state, the candidates chosen, whether all scores were numbers."""
+    def observe_initial(state: Any, row: tuple[Array, Array]) -> tuple[Any, None]:
+        return observe(state, *row), None
 
-    def step(state: State, step: Array) -> tuple[State, tuple[Array, Array]]:
-        seed, task = stream
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), task), step)
+    def iterate(carry: tuple[Any, Array], step: Array) -> tuple[tuple[Any, Array], tuple[Array, ...]]:
+        state, available = carry
+        key = jax.random.fold_in(task_key, step)
         state, scores = policy.score(state, step, key)
-        usable = ~jnp.any(jnp.isnan(scores) & problem.mask)
-        choice = jnp.argmax(jnp.where(problem.mask, scores, -jnp.inf))
-        return policy.observe(state, step, choice, problem.y[choice]), (choice, usable)
+        usable = ~jnp.any(jnp.isnan(scores.values) & problem.mask)
+        choice = _break_ties(jax.random.fold_in(key, 1), scores.values, available)
+        if not repeats:
+            available = available.at[choice].set(False)
+        seen = (choice, scores.mean[choice], scores.deviation[choice], usable)
+        return (observe(state, step, choice), available), seen
 
-    state, (choices, usable) = lax.scan(step, state, begin + jnp.arange(count))
-    return state, choices, jnp.all(usable)
+    start = policy.start(problem.x, problem.mask, count + iterations)
+    state, _ = lax.scan(observe_initial, start, (jnp.arange(count), problem.initial))
+    available = problem.mask if repeats else problem.mask.at[problem.initial].set(False)
+    _, seen = lax.scan(iterate, (state, available), count + jnp.arange(iterations))
+    return seen
+
+
+def _break_ties(key: Array, values: Float[Array, " c"], available: Bool[Array, " c"]) -> Int[Array, ""]:
+    """The best available candidate; of several, any: the order of a task's trials must not decide."""
+    first = best_candidate(values, available)
+    tied = available & (values == values[first])
+    draws = jax.random.uniform(key, values.shape, jnp.float32)
+    return lax.cond(
+        jnp.sum(tied) > 1, lambda: jnp.argmax(jnp.where(tied, draws, -1.0)).astype(first.dtype), lambda: first
+    )
 
 
 @double_precision
 def simulate(
-    runs: Sequence[Run], iterations: int, *, iterations_per_call: int = 10, progress: Progress = no_progress
-) -> Int[np.ndarray, "runs iterations"]:
+    runs: Sequence[Run],
+    iterations: int,
+    *,
+    repeats: bool = True,
+    progress: Progress = no_progress,
+    finished: Finished = _nobody,
+) -> Simulation:
     """Run Bayesian optimization on the finite candidates of each run's task.
 
-    Protocol of section "Results on the PD1 Offline Hyperparameter Tuning Tasks": the candidates are the
-    test task's trials that did not diverge, no initial data, the same candidate may be observed again.
+    With repeats and without initial rows this is the protocol of section "Results on the PD1 Offline
+    Hyperparameter Tuning Tasks"; without repeats and with the given initial rows that of section "Results on
+    the HPO-B Offline Hyperparameter Tuning Tasks".
 
     Args:
       runs: policies of one structure, each with its task and seed.
-      iterations: observations per run.
-      iterations_per_call: iterations between two lines of progress.
-      progress: called with iterations done and in all.
+      iterations: observations per run beside the initial ones.
+      repeats: whether a candidate may be observed again.
+      progress: called with runs done and in all.
+      finished: called, in the order of the runs, with what the next ones of them did as soon as it is known.
 
     Returns:
-      The candidate chosen in each iteration of each run, as a row of its task.
+      What was chosen and predicted. A run does not depend on the others, nor on the number of devices.
 
     Raises:
-      InvalidInputError: there is no run, or `iterations_per_call` does not divide `iterations`.
+      InvalidInputError: there is no run; there is no iteration; policies differ in structure or runs in the
+        number of their initial rows; or, without repeats, a task has too few trials.
       NumericalError: a policy scored a candidate NaN.
     """
+    _check(runs, iterations, repeats)
+    devices = jax.device_count()
+    size = len(runs) if jax.default_backend() != "cpu" else CPU_RUNS_PER_DEVICE * devices
+    size = min(size, len(runs))
+    longest = max(len(run.task.y) for run in runs)
+    execute = _executor(iterations, repeats)
+    parts = []
+    for begin in range(0, len(runs), size):
+        progress(begin, len(runs))
+        part = list(runs[begin : begin + size])
+        # The last call repeats a run rather than being compiled anew.
+        filled = part + part[-1:] * (size - len(part))
+        arrays = execute(*pad_batch((_stacked_policies(filled), _problems(filled, longest))))
+        choices, mean, deviation, usable = (np.asarray(array)[: len(part)] for array in arrays)
+        _check_scores(part, usable)
+        parts.append(
+            Simulation(choices.astype(np.int64), mean.astype(np.float64), deviation.astype(np.float64))
+        )
+        finished(parts[-1])
+    progress(len(runs), len(runs))
+    return Simulation.joined(parts)
+
+
+@cache
+def _executor(iterations: int, repeats: bool) -> Callable[..., Any]:
+    """The compiled runs; kept, so that a later call with arrays of the same shapes compiles nothing."""
+    return batched(partial(_run, iterations, repeats))
+
+
+def _check(runs: Sequence[Run], iterations: int, repeats: bool) -> None:
     if not runs:
         raise InvalidInputError("no run to simulate")
-    if iterations < 1 or iterations % iterations_per_call:
-        raise InvalidInputError(
-            f"iterations = {iterations} is no positive multiple of "
-            f"iterations_per_call = {iterations_per_call}"
-        )
-    padded = pad_tasks([run.task for run in runs])
-    policies: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *(run.policy for run in runs))
-    # A stream of random numbers for every seed and task: tasks of equal size must not share their draws.
-    streams = np.array([[run.seed, zlib.crc32(run.task.name.encode())] for run in runs], np.uint32)
-    problems = _Problem(*map(jnp.asarray, (padded.x, padded.y, padded.mask)))
-    policies, problems, streams = pad_batch((policies, problems, streams))
-    state = batched(partial(_start, iterations))(policies, problems)
-    run_some = batched(partial(_iterate, iterations_per_call), shared=1)
-    chosen: list[np.ndarray] = []
-    for begin in range(0, iterations, iterations_per_call):
-        progress(begin, iterations)
-        state, choices, usable = run_some(jnp.asarray(begin), policies, problems, streams, state)
-        usable = np.asarray(usable)[: len(runs)]
-        if not usable.all():
-            run = runs[int(np.argmin(usable))]
+    if iterations < 1:
+        raise InvalidInputError(f"iterations = {iterations} is not positive")
+    if len({jax.tree.structure(run.policy) for run in runs}) > 1:
+        raise InvalidInputError("the policies differ in structure", fix="simulate each method apart")
+    if len({len(run.initial) for run in runs}) > 1:
+        raise InvalidInputError("the runs differ in the number of their initial rows")
+    for run in () if repeats else runs:
+        if len(set(run.initial)) + iterations > len(run.task.y):
+            raise InvalidInputError(
+                f"{len(run.task.y)} trials are too few for {iterations} iterations without repeats",
+                where=f"task {run.task.name!r}",
+            )
+
+
+def _check_scores(runs: Sequence[Run], usable: Bool[np.ndarray, "runs iterations"]) -> None:
+    for run, row in zip(runs, usable, strict=True):
+        if not row.all():
             raise NumericalError(
                 f"{type(run.policy).__name__} scored a candidate NaN on task {run.task.name!r} with seed "
-                f"{run.seed}, between iterations {begin + 1} and {begin + iterations_per_call}"
+                f"{run.seed}, in iteration {int(np.argmin(row)) + 1}"
             )
-        chosen.append(np.asarray(choices)[: len(runs)])
-    progress(iterations, iterations)
-    return np.concatenate(chosen, axis=1)
 
 
-def run_records(
-    method: str, runs: Sequence[Run], choices: Int[np.ndarray, "runs iterations"]
-) -> pd.DataFrame:
+def _stacked_policies(runs: Sequence[Run]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *(run.policy for run in runs))
+
+
+def _problems(runs: Sequence[Run], longest: int) -> _Problem:
+    padded = pad_tasks([run.task for run in runs], longest)
+    initial = np.array([run.initial for run in runs], np.int64).reshape(len(runs), -1)
+    # A stream of random numbers for every seed and task: tasks of equal size must not share their draws.
+    streams = np.array([[run.seed, zlib.crc32(run.task.name.encode())] for run in runs], np.uint32)
+    return _Problem(*map(jnp.asarray, (padded.x, padded.y, padded.mask, initial, streams)))
+
+
+def run_records(method: str, runs: Sequence[Run], simulation: Simulation) -> pd.DataFrame:
     """Write runs down as records, one row per observation: what `hyperbo.evaluation` reads."""
     frames = [
         pd.DataFrame(
@@ -132,8 +250,14 @@ def run_records(
                 "y": run.task.y[row],
                 "objective": run.task.objective[row],
                 "y_max": run.task.y.max(),
+                "y_min": run.task.y.min(),
+                "y_initial": run.task.y[list(run.initial)].max() if run.initial else np.nan,
+                "mean": mean,
+                "deviation": deviation,
             }
         )
-        for run, row in zip(runs, choices, strict=True)
+        for run, row, mean, deviation in zip(
+            runs, simulation.choices, simulation.mean, simulation.deviation, strict=True
+        )
     ]
     return pd.concat(frames, ignore_index=True)

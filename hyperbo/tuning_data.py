@@ -161,9 +161,9 @@ class PaddedTasks:
     mask: Bool[np.ndarray, "t n"]
 
 
-def pad_tasks(tasks: Sequence[Task]) -> PaddedTasks:
-    """Stack tasks, padding each to the longest."""
-    longest = max(len(task.y) for task in tasks)
+def pad_tasks(tasks: Sequence[Task], longest: int | None = None) -> PaddedTasks:
+    """Stack tasks, padding each to the length `longest`; None: that of the longest of them."""
+    longest = longest or max(len(task.y) for task in tasks)
     x = np.zeros((len(tasks), longest, tasks[0].x.shape[1]))
     y = np.zeros((len(tasks), longest))
     mask = np.zeros((len(tasks), longest), bool)

@@ -1,31 +1,95 @@
-"""What a policy is: a pytree that scores candidates given the observations so far."""
+"""What a method and a policy are; a method of one's own is a class that satisfies `Method`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from hyperbo.gp.pytree import pytree
+from hyperbo.pretrain import Job, Progress, no_progress
+from hyperbo.tuning_data import Task
 
 # Whatever pytree a policy carries from one observation to the next.
 State = Any
+# Whatever pytree a method learns, or draws, before it sees a test task.
+Fitted = Any
+
+
+@pytree
+class Scores:
+    """A policy's view of the candidates before a choice.
+
+    Attributes:
+      values: the candidate with the highest is observed next.
+      mean: predictive mean of an observation at each candidate; NaN where the policy predicts nothing.
+      deviation: predictive standard deviation of an observation, noise included; NaN likewise.
+    """
+
+    values: Float[Array, " c"]
+    mean: Float[Array, " c"]
+    deviation: Float[Array, " c"]
+
+    @classmethod
+    def without_prediction(cls, values: Float[Array, " c"]) -> Scores:
+        """Scores of a policy that has no predictive distribution."""
+        nothing = jnp.full_like(values, jnp.nan)
+        return cls(values, nothing, nothing)
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Scores candidates given the observations so far; a pytree, so that many run as one program."""
+    """Scores candidates given the observations so far; a pytree, so that many run as one program.
 
-    def start(self, candidates: Float[Array, "c d"], capacity: int) -> State:
-        """The state before any observation, with room for `capacity` of them."""
+    Policies of one method differ in their arrays alone. What they do is traced once and compiled: no Python
+    control flow on arrays.
+    """
+
+    def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> State:
+        """The state before any observation.
+
+        Args:
+          candidates: inputs in the unit cube.
+          mask: which rows are candidates; the others are padding.
+          capacity: how many observations there will be at most.
+        """
         ...
 
-    def score(
-        self, state: State, step: Int[Array, ""], key: PRNGKeyArray
-    ) -> tuple[State, Float[Array, " c"]]:
-        """Score every candidate after `step` observations; the highest is observed next."""
+    def score(self, state: State, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[State, Scores]:
+        """Score every candidate after `step` observations; which of them may be chosen is not its concern."""
         ...
 
     def observe(
         self, state: State, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
     ) -> State:
-        """Take in observation number `step`."""
+        """Take in the observation after `step` others."""
+        ...
+
+
+@runtime_checkable
+class Method(Protocol):
+    """A compared method: a frozen dataclass of settings, of plain values, that learns and then chooses."""
+
+    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[Fitted]:
+        """Learn from the training tasks of each job, with the job's seed; all jobs as one batch.
+
+        Args:
+          jobs: training tasks and seeds.
+          progress: called with units of work done and in all.
+
+        Returns:
+          What was learned, one pytree of arrays per job; of one structure.
+        """
+        ...
+
+    def policy(self, fitted: Fitted, task: Task) -> Policy:
+        """The policy for one test task.
+
+        Args:
+          fitted: what `fit` returned for the job.
+          task: the test task. A policy may use its candidates, `task.x`. Its values are what the run is
+            about to discover: a method that looks at them must say so.
+        """
         ...

@@ -14,7 +14,7 @@ import importlib, json, pkgutil, sys
 import hyperbo
 names = [m.name for m in pkgutil.walk_packages(hyperbo.__path__, "hyperbo.")]
 for name in names:
-    if name not in ("hyperbo.evaluation.figures", "hyperbo.evaluation.report"):
+    if not ("figure" in name or name.startswith("hyperbo.evaluation.report")):
         importlib.import_module(name)
 print(json.dumps([names, sorted(name.partition(".")[0] for name in sys.modules)]))
 """
@@ -22,10 +22,12 @@ print(json.dumps([names, sorted(name.partition(".")[0] for name in sys.modules)]
 PRECISION = """
 import jax, jax.numpy as jnp
 from gp_cases import tuning_data
-from hyperbo.methods import Rand, STBO
+from hyperbo.methods import STBO, Rand
+from hyperbo.pretrain import Job
 from hyperbo.simulate import Run, simulate
-STBO().policy(2, seed=0)
-simulate([Run(Rand().policy(2, 0), tuning_data().tasks[0], 0)], 1, iterations_per_call=1)
+data = tuning_data()
+STBO().fit([Job(data, 0)])
+simulate([Run(Rand().policy(None, data.tasks[0]), data.tasks[0], 0)], 1)
 print(jax.config.jax_enable_x64, jnp.zeros(1).dtype)
 """
 

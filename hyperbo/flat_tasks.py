@@ -1,0 +1,80 @@
+"""Flat training functions: found, named, and left out on request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.tuning_data import MatchedBlock, TuningData
+
+TOLERANCE = 1e-6
+# In flat tables of HPO-B's search space 5636, 92 to 98 % of the rows have one and the same accuracy.
+SHARE = 0.9
+
+
+def flat_tasks(data: TuningData, tolerance: float = TOLERANCE) -> tuple[str, ...]:
+    """Tasks whose function is flat: nearly all inputs have the same value, or nearly so.
+
+    Such training functions pull a prior towards constants; the paper connects them with negative transfer,
+    section "The 'Negative Transfer' Effect in HPO-B", and does not say when a function is flat. Here it is
+    where at least 90 % of its trials have
+
+        |y - median y| <= tolerance * median over tasks of (max y - min y),
+
+    the last median being taken over the tasks that are not constant. A few better or worse trials make no
+    function that could be learned from. A task of a single trial cannot be seen to be flat and is not named.
+
+    Args:
+      data: the tasks.
+      tolerance: largest distance from the median, as a share of the median range; with 0, values must be
+        equal.
+
+    Returns:
+      Names of the flat tasks, in the order of the data.
+
+    Raises:
+      InvalidInputError: the tolerance is negative or not a number.
+    """
+    if not tolerance >= 0:
+        raise InvalidInputError(f"tolerance is {tolerance}", fix="give 0 or a small share, such as 1e-6")
+    ranges = np.array([np.ptp(task.y) for task in data.tasks])
+    varied = ranges[ranges > 0]
+    limit = tolerance * float(np.median(varied)) if len(varied) else 0.0
+    return tuple(
+        task.name
+        for task in data.tasks
+        if len(task.y) > 1 and np.mean(np.abs(task.y - np.median(task.y)) <= limit) >= SHARE
+    )
+
+
+def without_flat(data: TuningData, tolerance: float = TOLERANCE) -> TuningData:
+    """Leave the flat tasks out, of the matched blocks too.
+
+    Args:
+      data: the tasks.
+      tolerance: as in `flat_tasks`.
+
+    Returns:
+      The data without them; the very same where no task is flat.
+
+    Raises:
+      InvalidInputError: as `flat_tasks`, or no task would be left.
+    """
+    flat = set(flat_tasks(data, tolerance))
+    if not flat:
+        return data
+    tasks = tuple(task for task in data.tasks if task.name not in flat)
+    if not tasks:
+        raise InvalidInputError(
+            "all tasks are flat", where=data.provenance.dataset, fix="keep them, or lower the tolerance"
+        )
+    blocks = []
+    for block in data.blocks:
+        columns = [column for column, name in enumerate(block.tasks) if name not in flat]
+        if len(columns) >= 2:
+            names = tuple(block.tasks[column] for column in columns)
+            # Inputs that diverged on some task stay: holding out decides which of them are complete.
+            blocks.append(MatchedBlock(names, block.x, block.y[:, columns]))
+    return replace(data, tasks=tasks, blocks=tuple(blocks))
