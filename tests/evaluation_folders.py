@@ -18,12 +18,8 @@ from hyperbo.tuning_data import TuningData
 
 def rand_records(data: TuningData, seeds: Sequence[int], iterations: int) -> pd.DataFrame:
     """Random search on every task, for real."""
-    runs = [
-        Run(Rand().policy(data.search_space.dimension, seed), task, seed)
-        for task in data.tasks
-        for seed in seeds
-    ]
-    return run_records("Rand", runs, simulate(runs, iterations, iterations_per_call=iterations))
+    runs = [Run(Rand().policy(None, task), task, seed) for task in data.tasks for seed in seeds]
+    return run_records("Rand", runs, simulate(runs, iterations))
 
 
 def drawn_records(

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from hyperbo.evaluation.comparisons import PairedComparison, paired_comparison
 from hyperbo.evaluation.regret import regret_curves
-from hyperbo.evaluation.run_array import RunArray
-from hyperbo.evaluation.tables import PairedComparison, paired_comparison
+from hyperbo.evaluation.run_array import RunArray, comparable
 
 HEADLINE_BUDGET = 10
 
-Verdict = Literal["better", "worse", "undecided"]
+Verdict = Literal["better", "worse", "undecided", "missing"]
 
 
 @dataclass(frozen=True)
@@ -48,35 +48,46 @@ def count(quantity: int, noun: str) -> str:
 def headline(regrets: RunArray) -> str:
     """State the regret of every method after 10 iterations, or after the last of a shorter run.
 
+    Args:
+      regrets: regrets as run, missing runs included; the numbers are over `comparable(regrets)`, and the
+        sentence says what that leaves out.
+
     Raises:
-      InvalidInputError: a run is missing.
+      InvalidInputError: no task was completed by all methods.
     """
-    budget = min(HEADLINE_BUDGET, regrets.iterations)
-    curves = regret_curves(regrets)
+    compared = comparable(regrets)
+    budget = min(HEADLINE_BUDGET, compared.iterations)
+    curves = regret_curves(compared)
     levels = [
         f"{method} {number(median)} [{number(lower)}, {number(upper)}]"
         for method, median, lower, upper in zip(
-            regrets.methods,
+            compared.methods,
             curves.median[:, budget - 1],
             curves.lower[:, budget - 1],
             curves.upper[:, budget - 1],
             strict=True,
         )
     ]
-    tasks, seeds = count(len(regrets.tasks), "task"), count(len(regrets.seeds), "seed")
+    missing = [f"{method} missing" for method in regrets.methods if method not in compared.methods]
+    tasks, seeds = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), "seed")
     return (
         f"After {count(budget, 'iteration')}, the mean simple regret over {tasks} "
-        f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels)}."
+        f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels + missing)}."
     )
 
 
 def findings(regrets: RunArray, method: str) -> tuple[Finding, ...]:
     """Compare a method with every other at the headline's budget, and say which is better.
 
-    A difference counts only where its 95 % bootstrap interval over seeds excludes zero.
+    A difference counts only where its 95 % bootstrap interval over seeds excludes zero. Each comparison is
+    over what its own two methods completed.
+
+    Args:
+      regrets: regrets as run, missing runs included.
+      method: the method that the findings are about.
 
     Raises:
-      InvalidInputError: a run is missing, or the method is unknown.
+      InvalidInputError: the method is unknown.
     """
     regrets.method_index(method)
     budget = min(HEADLINE_BUDGET, regrets.iterations)
@@ -87,13 +98,19 @@ def findings(regrets: RunArray, method: str) -> tuple[Finding, ...]:
     )
 
 
+def _some(part: int, whole: int, noun: str) -> str:
+    return count(whole, noun) if part == whole else f"{part} of {count(whole, noun)}"
+
+
 def _finding(compared: PairedComparison) -> Finding:
+    first, second = compared.first, compared.second
+    if not compared.tasks:
+        return Finding(compared, "missing", f"{first} and {second} have no completed task in common.")
     verdict: Verdict = "undecided"
     if compared.upper < 0:
         verdict = "better"
     elif compared.lower > 0:
         verdict = "worse"
-    first, second = compared.first, compared.second
     claim = {
         "better": f"{first} has lower regret than {second}",
         "worse": f"{first} is not better than {second}: it has higher regret",
@@ -102,13 +119,16 @@ def _finding(compared: PairedComparison) -> Finding:
     interval = "with a single seed there is no interval"
     if not math.isnan(compared.lower):
         ends = f"[{number(compared.lower)}, {number(compared.upper)}]"
-        interval = f"95\N{NO-BREAK SPACE}% bootstrap interval over seeds {ends}"
-    runs = compared.wins + compared.ties + compared.losses
+        test = f"sign-flip p {number(compared.p_value)}"
+        interval = f"95\N{NO-BREAK SPACE}% bootstrap interval over seeds {ends}, {test}"
+    tasks = _some(len(compared.tasks), len(compared.tasks) + len(compared.missing_tasks), "task")
+    seeds = _some(len(compared.seeds), len(compared.seeds) + len(compared.missing_seeds), "seed")
+    tally = compared.by_task
+    losses = f"{tally.losses} {'loss' if tally.losses == 1 else 'losses'}"
     return Finding(
         compared,
         verdict,
         f"{claim} after {count(compared.iteration, 'iteration')}: mean difference "
-        f"{number(compared.difference)}, {interval}; of {count(runs, 'run')} paired by task and seed, "
-        f"{count(compared.wins, 'win')}, {count(compared.ties, 'tie')}, "
-        f"{compared.losses} {'loss' if compared.losses == 1 else 'losses'}.",
+        f"{number(compared.difference)}, {interval}; over {tasks} and {seeds}, by task "
+        f"{count(tally.wins, 'win')}, {count(tally.ties, 'tie')}, {losses}.",
     )

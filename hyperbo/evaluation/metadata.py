@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import pandas as pd
 
@@ -13,8 +13,24 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.files import write_atomically
 
 
+class Objective(TypedDict):
+    """The raw objective of the records: its name, and whether less or more of it is better."""
+
+    name: str
+    direction: Literal["minimize", "maximize"]
+
+
+class Failure(TypedDict):
+    """A run that was tried and gave no result, and why."""
+
+    method: str
+    task: str
+    seed: int
+    reason: str
+
+
 class EvaluationMetadata(TypedDict):
-    """Plain JSON values that name an evaluation; every key is required.
+    """Plain JSON values that name an evaluation; the keys from `regret` on may be absent.
 
     What was asked for (`methods`, `tasks`, `seeds`, `iterations`) is written here, so that an arm without a
     single record is still known to be missing.
@@ -35,6 +51,12 @@ class EvaluationMetadata(TypedDict):
       finished: time of the end, ISO 8601.
       run_ids: runs that the records came from.
       command: what to type to run it again.
+      regret: `normalised` where regret is divided by the range of the task, as HPO-B's is; absent, it is not.
+      runs_per_prior: how many runs on a task share what a method learned: seed r belongs to the prior of seed
+        r // runs_per_prior; absent, 1.
+      objective: what the column `objective` of the records is; absent, an error that is to be minimised.
+      flat_tasks: training tasks whose function is flat (`hyperbo.flat_tasks`).
+      failures: runs that failed; one that has its records all the same is not missing.
     """
 
     dataset: str
@@ -52,6 +74,11 @@ class EvaluationMetadata(TypedDict):
     finished: str
     run_ids: list[str]
     command: str
+    regret: NotRequired[Literal["simple", "normalised"]]
+    runs_per_prior: NotRequired[int]
+    objective: NotRequired[Objective]
+    flat_tasks: NotRequired[list[str]]
+    failures: NotRequired[list[Failure]]
 
 
 _TYPES: dict[str, type] = {
@@ -65,6 +92,15 @@ _TYPES: dict[str, type] = {
 }
 
 
+_OPTIONAL_TYPES: dict[str, type] = {
+    "regret": str,
+    "runs_per_prior": int,
+    "objective": Mapping,
+    "flat_tasks": list,
+    "failures": list,
+}
+_REGRETS = ("simple", "normalised")
+_DIRECTIONS = ("minimize", "maximize")
 _KINDS = {str: "text", Mapping: "an object", list: "a list", int: "a whole number"}
 
 
@@ -74,13 +110,14 @@ def validate_metadata(
     """Check that a mapping is metadata of an evaluation, and return it as such.
 
     Raises:
-      InvalidInputError: a key is missing, of another type or empty, or a label repeats.
+      InvalidInputError: a key is missing, of another type or empty, a label repeats, or an optional key does
+        not hold what it should.
     """
     missing = [key for key in _TYPES if key not in metadata]
     if missing:
         raise InvalidInputError(f"keys missing: {', '.join(missing)}", where=where)
-    for key, kind in _TYPES.items():
-        if not isinstance(metadata[key], kind):
+    for key, kind in (_TYPES | _OPTIONAL_TYPES).items():
+        if key in metadata and not isinstance(metadata[key], kind):
             raise InvalidInputError(f"{key} is {metadata[key]!r}", where=where, fix=f"give {_KINDS[kind]}")
     for key in ("methods", "tasks", "seeds"):
         if not metadata[key]:
@@ -89,7 +126,48 @@ def validate_metadata(
             raise InvalidInputError(f"{key} repeat: {metadata[key]}", where=where)
     if metadata["iterations"] < 1:
         raise InvalidInputError(f"iterations is {metadata['iterations']}", where=where, fix="at least 1")
+    _validate_optional(metadata, where)
     return cast(EvaluationMetadata, metadata)
+
+
+def _validate_optional(metadata: Mapping[str, Any], where: str) -> None:
+    if metadata.get("regret", _REGRETS[0]) not in _REGRETS:
+        raise InvalidInputError(
+            f"regret is {metadata['regret']!r}", where=where, fix=f"give {' or '.join(_REGRETS)}"
+        )
+    if metadata.get("runs_per_prior", 1) < 1:
+        raise InvalidInputError(
+            f"runs_per_prior is {metadata['runs_per_prior']}", where=where, fix="at least 1"
+        )
+    objective = metadata.get("objective", {"name": "", "direction": _DIRECTIONS[0]})
+    if not isinstance(objective.get("name"), str) or objective.get("direction") not in _DIRECTIONS:
+        raise InvalidInputError(
+            f"objective is {objective!r}",
+            where=where,
+            fix=f"give its name, and as its direction {' or '.join(_DIRECTIONS)}",
+        )
+    for task in metadata.get("flat_tasks", ()):
+        if not isinstance(task, str):
+            raise InvalidInputError(f"flat_tasks hold {task!r}", where=where, fix="give names of tasks")
+    for failure in metadata.get("failures", ()):
+        if not isinstance(failure, Mapping) or set(failure) != set(Failure.__annotations__):
+            raise InvalidInputError(
+                f"a failure is {failure!r}", where=where, fix=f"give {', '.join(Failure.__annotations__)}"
+            )
+        for key, known in (("method", "methods"), ("task", "tasks"), ("seed", "seeds")):
+            if failure[key] not in list(metadata[known]):
+                raise InvalidInputError(
+                    f"a failure has the {key} {failure[key]!r}", where=where, fix=f"use one of the {known}"
+                )
+        if not isinstance(failure["reason"], str) or not failure["reason"]:
+            raise InvalidInputError(
+                f"a failure has the reason {failure['reason']!r}", where=where, fix="give text"
+            )
+
+
+def minimised(metadata: EvaluationMetadata) -> bool:
+    """Whether less of the raw objective is better: so it is unless the metadata say otherwise."""
+    return "objective" not in metadata or metadata["objective"]["direction"] == "minimize"
 
 
 def check_records_belong(records: pd.DataFrame, metadata: EvaluationMetadata) -> None:

@@ -1,4 +1,4 @@
-"""Ranks of methods by mean regret over tasks."""
+"""Ranks of methods by regret: mean over tasks, and on each task."""
 
 from __future__ import annotations
 
@@ -40,3 +40,21 @@ def rank_methods(regrets: RunArray) -> Ranks:
     flat = pd.DataFrame(means.reshape(len(means), -1))
     per_seed = flat.rank(axis=0, method="average").to_numpy(np.float64).reshape(means.shape)
     return Ranks(per_seed, per_seed.mean(axis=1), standard_deviation(per_seed, axis=1))
+
+
+def task_ranks(regrets: RunArray, iteration: int) -> Float64[np.ndarray, "methods tasks"]:
+    """Rank methods by regret on each task, seed by seed; mean over seeds, ties sharing their average rank.
+
+    Args:
+      regrets: regrets as run, missing runs included.
+      iteration: after which to rank, counted from 1.
+
+    Returns:
+      Mean ranks; NaN for an arm that lacks a seed, which is not ranked, so that the rest move up.
+
+    Raises:
+      InvalidInputError: there is no such iteration.
+    """
+    at = np.where(regrets.complete[..., None], regrets.at(iteration), np.nan)
+    ranks = pd.DataFrame(at.reshape(len(at), -1)).rank(axis=0, method="average").to_numpy(np.float64)
+    return ranks.reshape(at.shape).mean(axis=2)

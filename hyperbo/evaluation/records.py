@@ -26,6 +26,12 @@ COLUMNS = (
     "objective",  # its raw objective, in its own unit: an error rate, for PD1
     "y_max",  # the largest y among the task's candidates
 )
+# Optional, and only together: what the method predicted of the chosen candidate's y before it was observed,
+# the mean and the standard deviation (noise included) of a normal distribution; NaN in a row without one.
+PREDICTION_COLUMNS = ("mean", "deviation")
+# Optional: the smallest y among the task's candidates, which normalised regret needs, and the largest y of
+# the trials that the run was given before its first iteration; NaN in a row of a run that was given none.
+RANGE_COLUMN, INITIAL_COLUMN = "y_min", "y_initial"
 RUN = ["method", "task", "seed"]
 _ROWS_NAMED = 3
 
@@ -39,8 +45,8 @@ def validate_records(records: pd.DataFrame, *, where: str = "run records") -> No
 
     Raises:
       InvalidInputError: a column is missing or of another type; a number is not finite; a row of a run
-        is there twice or not at all; a task has two `y_max` or two datasets, or a `y` above its `y_max`.
-        The message names the rows.
+        is there twice or not at all; a task has two `y_max` or two datasets, or a `y` above its `y_max`; a
+        prediction is half there, or is no normal distribution. The message names the rows.
     """
     _validate_columns(records, where)
     records = records.reset_index(drop=True)
@@ -58,6 +64,31 @@ def validate_records(records: pd.DataFrame, *, where: str = "run records") -> No
         _refuse(records, several, f"the task has more than one {column}", where)
     above = records["y"].to_numpy() > records["y_max"].to_numpy()
     _refuse(records, above, "y is above y_max, so regret would be negative", where)
+    if RANGE_COLUMN in records.columns:
+        several = (records.groupby("task")[RANGE_COLUMN].transform("nunique") > 1).to_numpy()
+        _refuse(records, several, f"the task has more than one {RANGE_COLUMN}", where)
+        below = ~(records["y"].to_numpy() >= records[RANGE_COLUMN].to_numpy())
+        _refuse(records, below, f"y is below {RANGE_COLUMN}", where)
+    if INITIAL_COLUMN in records.columns:
+        several = (records.groupby(RUN)[INITIAL_COLUMN].transform("nunique") > 1).to_numpy()
+        _refuse(records, several, f"the run has more than one {INITIAL_COLUMN}", where)
+        above = records[INITIAL_COLUMN].to_numpy() > records["y_max"].to_numpy()
+        _refuse(records, above, f"{INITIAL_COLUMN} is above y_max", where)
+    if has_predictions(records):
+        _validate_predictions(records, where)
+
+
+def has_predictions(records: pd.DataFrame) -> bool:
+    """Whether the records have the columns of predictions."""
+    return set(PREDICTION_COLUMNS) <= set(records.columns)
+
+
+def _validate_predictions(records: pd.DataFrame, where: str) -> None:
+    mean, deviation = (records[column].to_numpy() for column in PREDICTION_COLUMNS)
+    half = np.isnan(mean) != np.isnan(deviation)
+    _refuse(records, half, "only one of mean and deviation is given", where)
+    _refuse(records, np.isinf(mean) | np.isinf(deviation), "mean or deviation is infinite", where)
+    _refuse(records, deviation <= 0, "deviation is not above 0", where)
 
 
 def _validate_columns(records: pd.DataFrame, where: str) -> None:
@@ -66,10 +97,18 @@ def _validate_columns(records: pd.DataFrame, where: str) -> None:
         raise InvalidInputError(
             f"columns missing: {', '.join(missing)}", where=where, fix=f"give {', '.join(COLUMNS)}"
         )
+    of_protocol = [column for column in (RANGE_COLUMN, INITIAL_COLUMN) if column in records.columns]
+    predictions = [column for column in PREDICTION_COLUMNS if column in records.columns]
+    if len(predictions) == 1:
+        raise InvalidInputError(
+            f"column {predictions[0]} stands alone",
+            where=where,
+            fix=f"give {' and '.join(PREDICTION_COLUMNS)}, or neither",
+        )
     checks = (
         (TEXT_COLUMNS, "text", pd.api.types.is_string_dtype),
         (INTEGER_COLUMNS, "integers", pd.api.types.is_integer_dtype),
-        (FLOAT_COLUMNS, "floating-point numbers", pd.api.types.is_float_dtype),
+        ((*FLOAT_COLUMNS, *predictions, *of_protocol), "floating-point numbers", pd.api.types.is_float_dtype),
     )
     for columns, kind, holds in checks:
         for column in columns:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.evaluation.budget import first_iteration
 from hyperbo.evaluation.run_array import RunArray
 
 
@@ -55,18 +55,13 @@ def speedups(regrets: RunArray, method: str, alternatives: Sequence[str]) -> tup
     own = values[regrets.method_index(method)]
     rows = [regrets.method_index(alternative) for alternative in alternatives]
     final = np.median(values[rows, :, :, -1], axis=2)
-    needed = np.median(_first(values[rows] == values[rows][..., -1:]), axis=2)
+    needed = np.median(first_iteration(values[rows] == values[rows][..., -1:]), axis=2)
     result = []
     for column, task in enumerate(regrets.tasks):
         best = min(range(len(rows)), key=lambda row: (final[row, column], needed[row, column]))
         target = values[rows[best], column, :, -1:]
         passed = (own[column] < target) | ((own[column] == 0) & (target == 0))
-        iterations = float(np.median(_first(passed)))
+        iterations = float(np.median(first_iteration(passed)))
         reference = float(needed[best, column])
         result.append(Speedup(task, alternatives[best], reference, iterations, reference / iterations))
     return tuple(result)
-
-
-def _first(reached: Bool[np.ndarray, "*runs iterations"]) -> Float64[np.ndarray, "*runs"]:
-    """The first iteration, counted from 1, at which something holds; infinite where it never does."""
-    return np.where(reached.any(axis=-1), reached.argmax(axis=-1) + 1.0, np.inf)

@@ -1,9 +1,8 @@
-"""The numbers of an evaluation: regret at budgets, best errors, paired comparisons."""
+"""The numbers of an evaluation: regret at budgets, best objectives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from jaxtyping import Float64
 from hyperbo.evaluation.metadata import EvaluationMetadata
 from hyperbo.evaluation.regret import regret_curves
 from hyperbo.evaluation.run_array import RunArray, run_array
-from hyperbo.evaluation.spread import bootstrap_interval, standard_deviation
+from hyperbo.evaluation.spread import standard_deviation
 
 BUDGETS = (1, 5, 10, 25, 50, 100)
 
@@ -73,85 +72,40 @@ def _best_so_far(
     return np.where(np.isnan(y), np.nan, np.take_along_axis(objective, at, axis=-1))
 
 
-def best_error_table(best: RunArray) -> pd.DataFrame:
-    """Best error after the last iteration, by task and method: mean and standard deviation over seeds.
+def best_objective_table(best: RunArray, *, minimise: bool = True) -> pd.DataFrame:
+    """Best raw objective after the last iteration: mean and standard deviation over seeds.
+
+    For an error rate, the table of best validation error rates, section "Correlations between the Test NLL,
+    Pre-training Loss and BO Performance".
 
     Args:
       best: from `best_objectives`.
+      minimise: whether less of the raw objective is better.
 
     Returns:
-      One row per task and method: `task`, `method`, `mean`, `std`, and `lowest`, whether no method's mean is
-      lower there. An arm that lacks a seed has NaN and is never lowest.
+      One row per task and method: `task`, `method`, `mean`, `std`, and `best`, whether no method's mean is
+      better there. An arm that lacks a seed has NaN and is never best.
     """
     final = np.where(best.complete[..., None], best.values[..., -1], np.nan)
-    mean, std = final.mean(axis=2), standard_deviation(final, axis=2)
-    # fmin passes over NaN; a comparison with NaN is false.
-    lowest = mean == np.fmin.reduce(mean, axis=0)
+    return mean_std_table(final, best.methods, best.tasks, minimise=minimise)
+
+
+def mean_std_table(
+    values: Float64[np.ndarray, "methods tasks seeds"],
+    methods: Sequence[str],
+    tasks: Sequence[str],
+    *,
+    minimise: bool = True,
+) -> pd.DataFrame:
+    """Mean and standard deviation over seeds by task and method, as `best_objective_table` returns them."""
+    mean, std = values.mean(axis=2), standard_deviation(values, axis=2)
+    # fmin and fmax pass over NaN; a comparison with NaN is false.
+    is_best = mean == (np.fmin if minimise else np.fmax).reduce(mean, axis=0)
     return pd.DataFrame(
         [
-            (task, method, float(mean[row, column]), float(std[row, column]), bool(lowest[row, column]))
-            for column, task in enumerate(best.tasks)
-            for row, method in enumerate(best.methods)
+            (task, method, float(mean[row, column]), float(std[row, column]), bool(is_best[row, column]))
+            for column, task in enumerate(tasks)
+            for row, method in enumerate(methods)
         ],
-        columns=["task", "method", "mean", "std", "lowest"],
-    )
-
-
-@dataclass(frozen=True)
-class PairedComparison:
-    """Two methods on the same tasks with the same seeds.
-
-    Attributes:
-      first: the method compared.
-      second: the method it is compared with.
-      iteration: the budget.
-      wins: (task, seed) pairs where the first has strictly lower regret.
-      ties: pairs of exactly equal regret.
-      losses: pairs where the first has strictly higher regret.
-      difference: mean of first minus second over tasks and seeds; negative favours the first.
-      lower: lower end of the 95 % bootstrap interval of the difference, resampling seeds.
-      upper: its upper end; both NaN with a single seed.
-    """
-
-    first: str
-    second: str
-    iteration: int
-    wins: int
-    ties: int
-    losses: int
-    difference: float
-    lower: float
-    upper: float
-
-
-def paired_comparison(
-    regrets: RunArray, first: str, second: str, iteration: int, seed: int = 0
-) -> PairedComparison:
-    """Compare two methods pair by pair after an iteration.
-
-    Seeds are resampled, not runs: runs with one seed share a pre-trained prior and are not independent.
-
-    Args:
-      regrets: complete regrets.
-      first: the method compared.
-      second: the method it is compared with.
-      iteration: the budget, counted from 1.
-      seed: of the bootstrap.
-
-    Raises:
-      InvalidInputError: a run is missing, or a name or the iteration is unknown.
-    """
-    regrets.require_complete()
-    at = regrets.at(iteration)
-    a, b = at[regrets.method_index(first)], at[regrets.method_index(second)]
-    per_seed = (a - b).mean(axis=0)
-    return PairedComparison(
-        first,
-        second,
-        iteration,
-        int((a < b).sum()),
-        int((a == b).sum()),
-        int((a > b).sum()),
-        float(per_seed.mean()),
-        *bootstrap_interval(per_seed, seed),
+        columns=["task", "method", "mean", "std", "best"],
     )

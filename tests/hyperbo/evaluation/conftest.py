@@ -83,6 +83,32 @@ def metadata() -> Any:
     return make_metadata()
 
 
+def make_losses() -> pd.DataFrame:
+    """Losses of the two pre-trained methods: of each prior, and on each test task."""
+    random = np.random.default_rng(6)
+    rows = []
+    for number, method in enumerate(METHODS[:2]):
+        for dataset in dict.fromkeys(task.split("-")[0] for task in TASKS):
+            for seed in SEEDS:
+                level = number + 0.3 * random.normal()
+                rows += [
+                    (method, dataset, seed, "", kind, level + 0.1 * random.normal())
+                    for kind in ("training_nll", "training_ekl")
+                ]
+                rows += [
+                    (method, dataset, seed, task, kind, 10 * level + random.normal())
+                    for kind in ("test_nll", "test_ekl")
+                    for task in TASKS
+                    if task.split("-")[0] == dataset
+                ]
+    return pd.DataFrame(rows, columns=["method", "held_out", "seed", "task", "kind", "value"])
+
+
+@pytest.fixture
+def losses() -> pd.DataFrame:
+    return make_losses()
+
+
 @pytest.fixture
 def with_missing_arm(records: pd.DataFrame) -> pd.DataFrame:
     """STBO has no run on wine-mlp-16 with seed 3, and stopped early on digits-cnn-64 with seed 1."""

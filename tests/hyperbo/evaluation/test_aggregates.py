@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.evaluation.budget import budget_to_target
 from hyperbo.evaluation.profiles import CRITERIA, performance_profile, saturated_tasks
-from hyperbo.evaluation.ranks import rank_methods
+from hyperbo.evaluation.ranks import rank_methods, task_ranks
 from hyperbo.evaluation.regret import regret_curves, simple_regret, simple_regrets, task_regret_curves
 from hyperbo.evaluation.run_array import RunArray, comparable
 from hyperbo.evaluation.speedup import speedups
 from hyperbo.evaluation.spread import bootstrap_interval, standard_deviation
 from hyperbo.evaluation.summary import summary_frame, summary_table
 from hyperbo.evaluation.tables import (
-    best_error_table,
+    best_objective_table,
     best_objectives,
     budgets_within,
-    paired_comparison,
     regret_at_budgets,
 )
 
@@ -64,6 +64,42 @@ def test_simple_regret(records, regrets):
     for (method, task, seed), expected in regret_by_run(records).items():
         place = regrets.methods.index(method), regrets.tasks.index(task), regrets.seeds.index(seed)
         assert regrets.values[place].tolist() == expected
+
+
+def test_regret_as_hpo_b_wants_it(records, metadata):
+    """Divided by the range of the task, and counted from the best of the trials that a run began with."""
+    records = records.assign(y_min=records.groupby("task")["y"].transform("min"), y_initial=np.nan)
+    begun = (records["method"] == "Rand") & (records["seed"] == 2)
+    given = 0.9 * records["y_max"] + 0.1 * records["y_min"]
+    records.loc[begun, "y_initial"] = given[begun]
+    found = simple_regrets(records, {**metadata, "regret": "normalised"})
+    plain = simple_regrets(records.drop(columns=["y_min", "y_initial"]), metadata)
+    for t, task in enumerate(found.tasks):
+        of_task = records[records["task"] == task]
+        extent = of_task["y_max"].iloc[0] - of_task["y_min"].iloc[0]
+        expected = plain.values[:, t] / extent
+        rand, seed = found.methods.index("Rand"), found.seeds.index(2)
+        assert expected[rand, seed].max() > 0.1  # what the run was given is better than its beginning
+        expected[rand, seed] = np.minimum(expected[rand, seed], 0.1)
+        np.testing.assert_allclose(found.values[:, t], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_task_without_a_range_has_no_regret(records, metadata):
+    records = records.assign(y=1.0, y_max=1.0, y_min=1.0)
+    assert (simple_regrets(records, {**metadata, "regret": "normalised"}).values == 0.0).all()
+
+
+def test_normalised_regret_needs_the_range(records, metadata):
+    with pytest.raises(InvalidInputError, match="no column y_min"):
+        simple_regrets(records, {**metadata, "regret": "normalised"})
+    for change, message in (
+        ({"y_min": records["y"].max()}, "y is below y_min"),
+        ({"y_min": -records["iteration"].astype(float)}, "more than one y_min"),
+        ({"y_initial": records["y_max"] + 1.0}, "y_initial is above y_max"),
+        ({"y_initial": -records["iteration"].astype(float)}, "more than one y_initial"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            simple_regrets(records.assign(**change), metadata)
 
 
 def test_regret_curves(records, regrets):
@@ -127,6 +163,48 @@ def test_two_best_methods_share_rank_one_and_a_half():
     ranks = rank_methods(RunArray(("a", "b", "c"), ("t",), (0,), values))
     assert ranks.mean[:, 0].tolist() == [1.5, 1.5, 3.0]
     assert np.isnan(ranks.std).all()
+
+
+def test_ranks_on_each_task(with_missing_arm, metadata):
+    regrets = simple_regrets(with_missing_arm, metadata)
+    runs, ranks = regret_by_run(with_missing_arm), task_ranks(regrets, 7)
+    for column, task in enumerate(regrets.tasks):
+        lacking = {"STBO"} if task in ("digits-cnn-64", "wine-mlp-16") else set()
+        ranked = [method for method in regrets.methods if method not in lacking]
+        for row, method in enumerate(regrets.methods):
+            if method in lacking:
+                assert math.isnan(ranks[row, column])
+                continue
+            per_seed = []
+            for seed in regrets.seeds:
+                others = [runs[other, task, seed][6] for other in ranked]
+                own = runs[method, task, seed][6]
+                per_seed.append(sum(other < own for other in others) + (others.count(own) + 1) / 2)
+            assert ranks[row, column] == pytest.approx(statistics.fmean(per_seed))
+
+
+def test_budget_to_target(records, regrets):
+    runs, criteria = regret_by_run(records), (0.05, 0.001)
+    table = budget_to_target(regrets, criteria).set_index(["method", "criterion"])
+    assert len(table) == 4 * 2
+    for (method, criterion), row in table.iterrows():
+        needed = sorted(
+            next((t for t, r in enumerate(regret, 1) if r < criterion), math.inf)
+            for (name, _, _), regret in runs.items()
+            if name == method
+        )
+        assert row["runs"] == len(needed) == 30
+        assert row["reached"] == sum(budget < math.inf for budget in needed)
+        # Of 30 ordered budgets, the 6th, 15th and 24th have 20, 50 and 80 % of the runs at or before them.
+        assert (row["lower"], row["median"], row["upper"]) == (needed[5], needed[14], needed[23])
+    assert math.inf in set(table["upper"])
+
+
+def test_a_budget_that_is_not_reached_is_not_made_up():
+    regrets = RunArray(("a",), ("t",), (0, 1, 2), np.array([[[[0.5, 0.0], [0.5, 0.05], [0.5, 0.4]]]]))
+    (row,) = budget_to_target(regrets, (0.05,)).itertuples()
+    assert (row.lower, row.median, row.upper) == (2, math.inf, math.inf)
+    assert (row.reached, row.runs) == (1, 3)
 
 
 def test_saturated_tasks(regrets):
@@ -212,7 +290,7 @@ def test_budgets():
 
 
 def test_best_errors(with_missing_arm, metadata):
-    table = best_error_table(best_objectives(with_missing_arm, metadata)).set_index(["task", "method"])
+    table = best_objective_table(best_objectives(with_missing_arm, metadata)).set_index(["task", "method"])
     whole = with_missing_arm.groupby(["task", "method"])["iteration"].size() == 5 * 30
     for task in metadata["tasks"]:
         means = {}
@@ -223,7 +301,7 @@ def test_best_errors(with_missing_arm, metadata):
             row = table.loc[(task, method)]
             if not whole[task, method]:
                 assert math.isnan(row["mean"])
-                assert not row["lowest"]
+                assert not row["best"]
                 continue
             # The warping falls with the error, so the best observation has the lowest error.
             errors = [min(rows[rows["seed"] == seed]["objective"]) for seed in metadata["seeds"]]
@@ -231,7 +309,7 @@ def test_best_errors(with_missing_arm, metadata):
             assert row["mean"] == pytest.approx(means[method], abs=1e-15)
             assert row["std"] == pytest.approx(statistics.stdev(errors), abs=1e-15)
         for method, mean in means.items():
-            assert table.loc[(task, method), "lowest"] == (mean <= min(means.values()) + 1e-15)
+            assert table.loc[(task, method), "best"] == (mean <= min(means.values()) + 1e-15)
 
 
 def test_the_best_objective_is_that_of_the_largest_y(records, metadata):
@@ -240,6 +318,9 @@ def test_the_best_objective_is_that_of_the_largest_y(records, metadata):
     best = best_objectives(records, metadata)
     y = records[(records["method"] == "Rand") & (records["task"] == "easy") & (records["seed"] == 2)]["y"]
     assert best.values[3, 5, 2].tolist() == [max(y[: t + 1]) * 2 + 1 for t in range(30)]
+    table = best_objective_table(best, minimise=False)
+    for _, rows in table.groupby("task"):
+        assert (rows["best"] == (rows["mean"] == max(rows["mean"]))).all()
 
 
 def test_a_stopped_run_has_no_best_after_its_end(with_missing_arm, metadata):
@@ -247,26 +328,6 @@ def test_a_stopped_run_has_no_best_after_its_end(with_missing_arm, metadata):
     stopped = best.values[best.methods.index("STBO"), best.tasks.index("digits-cnn-64"), 1]
     assert np.isfinite(stopped[:12]).all()
     assert np.isnan(stopped[12:]).all()
-
-
-def test_paired_comparison(records, regrets):
-    runs = regret_by_run(records)
-    result = paired_comparison(regrets, "H-EKL", "STBO", 10)
-    pairs = [
-        (runs["H-EKL", task, seed][9], runs["STBO", task, seed][9])
-        for task in regrets.tasks
-        for seed in regrets.seeds
-    ]
-    assert result.wins == sum(a < b for a, b in pairs)
-    assert result.ties == sum(a == b for a, b in pairs)
-    assert result.losses == sum(a > b for a, b in pairs)
-    assert result.ties >= 5
-    assert result.wins + result.ties + result.losses == 30
-    assert result.difference == pytest.approx(statistics.fmean(a - b for a, b in pairs))
-    assert result.lower < result.difference < result.upper
-    assert result == paired_comparison(regrets, "H-EKL", "STBO", 10)
-    mirrored = paired_comparison(regrets, "STBO", "H-EKL", 10)
-    assert (mirrored.wins, mirrored.losses) == (result.losses, result.wins)
 
 
 def test_the_bootstrap_resamples_seeds():
@@ -287,7 +348,7 @@ def test_aggregates_refuse_missing_runs(with_missing_arm, metadata):
         rank_methods,
         lambda r: performance_profile(r, 0.01),
         lambda r: speedups(r, "H-NLL", ["Rand"]),
-        lambda r: paired_comparison(r, "H-NLL", "STBO", 10),
+        lambda r: budget_to_target(r, CRITERIA),
     ):
         with pytest.raises(InvalidInputError, match="runs are missing"):
             aggregate(regrets)
@@ -352,7 +413,16 @@ def test_laws(y, unobserved):
     curves = regret_curves(regrets)
     assert (curves.lower <= curves.median + 1e-15).all()
     assert (curves.median <= curves.upper + 1e-15).all()
-    if count > 1:
-        first, second = regrets.methods[:2]
-        pair = paired_comparison(regrets, first, second, regrets.iterations)
-        assert pair.wins + pair.ties + pair.losses == len(regrets.tasks) * len(regrets.seeds)
+
+    by_task = task_ranks(regrets, regrets.iterations)
+    np.testing.assert_allclose(by_task.sum(axis=0), count * (count + 1) / 2)
+
+    # Half of the runs are there when the performance profile has crossed one half, and not before.
+    for budget in budget_to_target(regrets, CRITERIA).itertuples():
+        profile = performance_profile(regrets, budget.criterion)[regrets.methods.index(budget.method)]
+        runs = len(regrets.tasks) * len(regrets.seeds)
+        assert budget.runs == runs
+        assert budget.reached == round(profile[-1] * runs)
+        assert budget.lower <= budget.median <= budget.upper
+        crossed = [t for t, share in enumerate(profile, 1) if share >= 0.5]
+        assert budget.median == (crossed[0] if crossed else math.inf)

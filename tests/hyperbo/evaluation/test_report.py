@@ -9,7 +9,11 @@ import pytest
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation import figures
-from hyperbo.evaluation.findings import findings, headline
+from hyperbo.evaluation.calibration import calibration
+from hyperbo.evaluation.comparisons import paired_comparison
+from hyperbo.evaluation.figure_style import line_styles
+from hyperbo.evaluation.findings import findings, headline, number
+from hyperbo.evaluation.losses import correlations, quantity_name
 from hyperbo.evaluation.regret import simple_regrets
 from hyperbo.evaluation.report import write_report
 from hyperbo.evaluation.run_array import RunArray
@@ -34,9 +38,9 @@ def test_the_page_is_well_formed_and_holds_all_figures(page):
     # Written so that an XML parser, stricter than any browser, accepts it too.
     root = ElementTree.fromstring(page)
     drawn = [e for e in root.iter(SVG) if e.get("role") == "img"]
-    assert len(drawn) == 2 + 3 + 6
+    assert len(drawn) == 4 + 3 + 6
     assert all(len(list(svg.iter())) > 30 for svg in drawn)
-    for svg in drawn[:5]:
+    for svg in drawn[:7]:
         assert {"H-NLL", "H-EKL", "STBO", "Rand"} <= {text.strip() for text in svg.itertext()}
     captions = [text_of(e) for e in root.iter("figcaption")]
     assert any("over 6 tasks: median over 5 seeds (line) and 20th to 80th percentile" in c for c in captions)
@@ -67,9 +71,10 @@ def test_the_page_names_what_was_run(page, metadata):
         *metadata["methods"],
         *metadata["tasks"],
         '"learning_rate": 0.001',
-        "pre-trainH-NLL74.5",
-        "buildall3.2",
-        "evaluateSTBO60.1",
+        "methodpre-trainevaluate",
+        "H-NLL74.5\N{EN DASH}",
+        "STBO\N{EN DASH}60.1",
+        "Of no single method: build 3.2 s",
     ):
         assert expected in text
 
@@ -88,6 +93,76 @@ def test_the_page_says_what_the_numbers_say(page, records, metadata):
     assert "Runs are missing" not in text
 
 
+@pytest.fixture
+def predicted(records):
+    random = np.random.default_rng(8)
+    own = records["method"] == "H-NLL"
+    records["mean"] = np.where(own, records["y"] + random.normal(size=len(records)), np.nan)
+    records["deviation"] = np.where(own, 0.8, np.nan)
+    return records
+
+
+def test_predictions_and_losses_are_shown_where_they_are(page, predicted, losses, metadata, tmp_path):
+    metadata["tasks"] = metadata["tasks"][:2]
+    predicted = predicted[predicted["task"].isin(metadata["tasks"])]
+    losses = losses[losses["task"].isin(["", *metadata["tasks"]])]
+    metadata["objective"] = {"name": "accuracy", "direction": "maximize"}
+    metadata["flat_tasks"] = ["flat-1", "flat-2"]
+    full = write_report(predicted, metadata, tmp_path / "r.html", losses=losses).read_text(encoding="utf-8")
+    root, plain = ElementTree.fromstring(full), text_of(ElementTree.fromstring(page))
+    text = text_of(root)
+    assert len([e for e in root.iter(SVG) if e.get("role") == "img"]) == 4 + 3 + 1 + 4 + 2
+
+    assert "calibration cannot be judged" in plain
+    assert "Losses" not in plain
+    assert "Without predictions: H-EKL, STBO, Rand." in text
+    own = calibration(predicted, "H-NLL")
+    assert own is not None
+    assert f"{100 * own.coverage[0]:.1f} % ± {number(100 * own.coverage_std[0], 2)}" in text
+    assert f"{own.predictions}{own.repeats}" in text
+    regrets = simple_regrets(predicted, metadata)
+    datasets = dict(zip(predicted["task"], predicted["task_dataset"], strict=True))
+    for each in correlations(losses, regrets, 30, datasets):
+        constant = each.y == "regret" and np.ptp(each.y_values[:2]) == 0
+        shown = "not defined" if constant else number(each.coefficient, 2)
+        assert f"against {quantity_name(each.x)}: Pearson correlation {shown} over 10 points" in text
+    assert "Accuracy (to be maximised)" in text
+    assert "highest mean marked" in text
+    assert "Raw objective (to be minimised)" in plain
+    assert "nearly so, which can pull a prior towards constants: flat-1, flat-2." in text
+    assert "pull a prior towards constants" not in plain
+
+    with pytest.raises(InvalidInputError, match="method not named in the metadata: MAF"):
+        write_report(predicted, metadata, tmp_path / "r.html", losses=losses.replace("H-EKL", "MAF"))
+
+
+def test_every_link_of_the_contents_leads_somewhere(page, metadata):
+    root = ElementTree.fromstring(page)
+    ids = {e.get("id"): e for e in root.iter() if e.get("id")}
+    links = {text_of(e): e.get("href")[1:] for e in root.iter("a")}
+    assert set(links.values()) <= set(ids)
+    for task in metadata["tasks"]:
+        article = ids[links[task]]
+        assert article.tag == "article"
+        assert text_of(next(article.iter("h3"))) == task
+        assert len([e for e in article.iter(SVG) if e.get("role") == "img"]) == 1
+        assert [text_of(e) for e in article.iter("th") if e.get("scope") == "row"] == list(
+            metadata["methods"]
+        )
+
+
+def test_comparisons_say_what_they_are_made_of(page, records, metadata):
+    text = text_of(ElementTree.fromstring(page))
+    regrets = simple_regrets(records, metadata)
+    for other in ("H-EKL", "STBO", "Rand"):
+        for iteration in (10, 30):
+            c = paired_comparison(regrets, "H-NLL", other, iteration)
+            tallies = (f"{t.wins}, {t.ties}, {t.losses}" for t in (c.by_task, c.by_seed))
+            row = f"{other}{iteration}{number(c.difference)} [{number(c.lower)}, {number(c.upper)}]"
+            assert f"{row}{number(c.p_value)}{''.join(tallies)}none" in text
+    assert "cannot give a p-value below 0.0625 with 5 seeds" in text
+
+
 def test_the_same_input_gives_the_same_page(page, records, metadata, tmp_path):
     shuffled = records.sample(frac=1.0, random_state=3)
     assert write_report(shuffled, metadata, tmp_path / "again.html").read_text(encoding="utf-8") == page
@@ -101,12 +176,21 @@ def test_missing_arms_are_named_and_hostile_names_are_text(with_missing_arm, met
         (evil if name == "Rand" else name): value for name, value in metadata["methods"].items()
     } | {"MAF": {"note": evil}}
     metadata["command"] = evil
+    failure = {"method": "STBO", "task": evil, "seed": 3, "reason": evil}
+    metadata["failures"] = [failure, failure | {"task": "easy", "reason": "stale"}]
     page = write_report(renamed, metadata, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script" not in page
     text = text_of(ElementTree.fromstring(page))
-    assert f"STBO on {evil}: seed 3" in text
+    assert f"STBO on {evil}: seed 3 (seed 3 failed: {evil})" in text
+    assert "stale" not in text  # the run is there all the same
+    assert "After 10 iterations, the mean simple regret over 4 of 6 tasks" in text
+    # Each comparison is over what its two methods completed.
+    assert "over 6 tasks and 5 seeds, by task" in text
+    assert "over 4 of 6 tasks and 5 seeds, by task" in text
     assert "STBO on digits-cnn-64: seed 1" in text
     assert "MAF on easy: seeds 0, 1, 2, 3, 4" in text
+    assert "MAF missing." in text
+    assert "H-NLL and MAF have no completed task in common." in text
     assert "without one completed task: MAF" in text
     assert f"Left out of the aggregates: digits-cnn-64, {evil}" in text
     assert "Aggregates are over the 4 tasks of 6" in text
@@ -155,10 +239,16 @@ def test_one_seed_decides_nothing():
 
 
 def test_methods_are_told_apart_without_colour_alone():
-    styles = figures.line_styles([str(i) for i in range(35)])
-    assert len(set(styles.values())) == 35
-    ten = list(styles.values())[:10]
+    styles = list(line_styles([str(i) for i in range(35)]).values())
+    assert len({(style.colour, style.dashes) for style in styles}) == 35
+    ten = styles[:10]
     assert all(a.dashes != b.dashes for a, b in itertools.pairwise(ten))
+    # Where a colour comes again, the line has points, of another shape than those of the first.
+    for first, second in zip(styles[:3], styles[7:10], strict=True):
+        assert first.colour == second.colour
+        assert (first.marked, second.marked) == (False, True)
+        assert first.marker != second.marker
+    assert all(style.outline.startswith("M") for style in styles)
 
 
 def test_the_users_matplotlib_settings_do_not_reach_a_figure():
@@ -168,7 +258,7 @@ def test_the_users_matplotlib_settings_do_not_reach_a_figure():
 
     def draw():
         band = Band(values, values * 0.9, values * 1.1)
-        return figures.regret_figure("r", band, ["a", "b"], figures.line_styles(["a", "b"]))
+        return figures.regret_figure("r", band, ["a", "b"], line_styles(["a", "b"]))
 
     plain = draw()
     with mpl.rc_context({"lines.linewidth": 9, "font.size": 30, "text.usetex": True, "axes.grid": False}):
@@ -179,7 +269,7 @@ def test_numbers_can_be_had_without_the_report_libraries():
     code = (
         "import sys, pkgutil, importlib, hyperbo.evaluation as package\n"
         "for module in pkgutil.iter_modules(package.__path__):\n"
-        "    if module.name not in ('figures', 'report'):\n"
+        "    if not module.name.startswith('report') and 'figure' not in module.name:\n"
         "        importlib.import_module(f'hyperbo.evaluation.{module.name}')\n"
         "assert not {'matplotlib', 'jinja2', 'rich', 'jax', 'scipy'} & set(sys.modules)\n"
         "sys.modules['jinja2'] = None\n"

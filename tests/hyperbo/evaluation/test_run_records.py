@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.evaluation.metadata import check_records_belong, read_metadata, validate_metadata, write_metadata
+from hyperbo.evaluation.metadata import (
+    check_records_belong,
+    minimised,
+    read_metadata,
+    validate_metadata,
+    write_metadata,
+)
 from hyperbo.evaluation.records import COLUMNS, read_records, validate_records, write_records
 from hyperbo.evaluation.run_array import comparable, missing_arms, run_array
 
@@ -85,6 +91,22 @@ def test_other_columns_are_kept(tmp_path, records):
     assert list(read_records(tmp_path / "r.parquet").columns) == [*COLUMNS, "acquisition"]
 
 
+def failure(**changes):
+    return {"method": "STBO", "task": "easy", "seed": 3, "reason": "no memory"} | changes
+
+
+def test_optional_metadata_survive_a_file(tmp_path, metadata):
+    metadata["objective"] = {"name": "accuracy", "direction": "maximize"}
+    metadata["flat_tasks"] = ["a task that only trains"]
+    metadata["failures"] = [failure()]
+    write_metadata(metadata, tmp_path / "metadata.json")
+    again = read_metadata(tmp_path / "metadata.json")
+    assert again == metadata
+    assert not minimised(again)
+    del again["objective"]
+    assert minimised(again)
+
+
 def test_metadata_survives_a_file(tmp_path, metadata):
     write_metadata(metadata, tmp_path / "metadata.json")
     assert read_metadata(tmp_path / "metadata.json") == metadata
@@ -100,6 +122,19 @@ def test_metadata_survives_a_file(tmp_path, metadata):
         ({"methods": ["Rand"]}, "methods is"),
         ({"platform": {"cores": float("nan")}}, "not plain JSON"),
         ({"platform": {"cores": {1}}}, "not plain JSON"),
+        ({"objective": "error"}, "objective is 'error'; give an object"),
+        (
+            {"objective": {"name": "error", "direction": "down"}},
+            "give its name, and as its direction minimize or",
+        ),
+        ({"objective": {"direction": "maximize"}}, "objective is .* give its name"),
+        ({"flat_tasks": {"a": 1}}, "flat_tasks is .* give a list"),
+        ({"flat_tasks": [3]}, "flat_tasks hold 3; give names of tasks"),
+        ({"failures": [{"method": "STBO"}]}, "a failure is .* give method, task, seed, reason"),
+        ({"failures": [failure(method="MAF")]}, "a failure has the method 'MAF'; use one of the methods"),
+        ({"failures": [failure(task=["easy"])]}, r"a failure has the task \['easy'\]; use one of the tasks"),
+        ({"failures": [failure(seed=9)]}, "a failure has the seed 9; use one of the seeds"),
+        ({"failures": [failure(reason="")]}, "a failure has the reason ''; give text"),
     ],
 )
 def test_bad_metadata_is_refused(tmp_path, metadata, change, message):

@@ -1,0 +1,172 @@
+"""Losses of priors: their file, their place by test task, and Pearson's coefficient from its definition."""
+
+import math
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hyperbo.errors import InvalidInputError
+from hyperbo.evaluation.losses import (
+    COLUMNS,
+    KINDS,
+    check_losses_belong,
+    correlations,
+    loss_array,
+    pearson,
+    read_losses,
+    validate_losses,
+    write_losses,
+)
+from hyperbo.evaluation.regret import simple_regrets
+
+
+@pytest.fixture
+def task_datasets(records):
+    return dict(zip(records["task"], records["task_dataset"], strict=True))
+
+
+def test_losses_survive_a_file(losses, tmp_path):
+    write_losses(losses.assign(note="x"), tmp_path / "losses.parquet")
+    pd.testing.assert_frame_equal(read_losses(tmp_path / "losses.parquet"), losses)
+    (tmp_path / "other.parquet").write_bytes(b"not parquet")
+    with pytest.raises(InvalidInputError, match=r"other\.parquet: losses cannot be read"):
+        read_losses(tmp_path / "other.parquet")
+
+
+def _first(**changes):
+    def change(losses):
+        for column, value in changes.items():
+            losses.loc[0, column] = value
+        return losses
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x.drop(columns=["kind", "seed"]), "columns missing: seed, kind"),
+        (lambda x: x.assign(seed=0.5, value=1), "without a value: seed, value; give texts"),
+        (_first(task=None), "without a value: task"),
+        (_first(value=math.inf), "losses, method H-NLL, held_out digits, seed 0.*: value is not finite"),
+        (_first(kind="nll"), "kind nll: kind is none of training_nll, test_nll"),
+        (_first(kind="test_nll"), "a test loss names no task"),
+        (_first(task="easy"), "a loss on training tasks names a test task"),
+        (lambda x: pd.concat([x, x.iloc[:1]]), "the same loss a second time"),
+    ],
+)
+def test_bad_losses_are_refused(losses, change, message):
+    with pytest.raises(InvalidInputError, match=message):
+        validate_losses(change(losses))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "MAF"}, "method not named in the metadata: MAF"),
+        ({"seed": 9}, "seed not named in the metadata: 9"),
+        ({"task": "other"}, "task not named in the metadata: other"),
+    ],
+)
+def test_losses_of_another_evaluation_are_refused(losses, metadata, changes, message):
+    check_losses_belong(losses, metadata)
+    with pytest.raises(InvalidInputError, match=message):
+        check_losses_belong(_first(**changes)(losses), metadata)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_test_task_has_the_losses_of_its_prior(losses, records, metadata, task_datasets, kind):
+    regrets = simple_regrets(records, metadata)
+    values = loss_array(losses, kind, regrets, task_datasets)
+    assert np.isnan(values[2:]).all()  # STBO and Rand have no pre-trained prior
+    for i, method in enumerate(regrets.methods[:2]):
+        for j, task in enumerate(regrets.tasks):
+            for k, seed in enumerate(regrets.seeds):
+                row_task = task if kind in ("test_nll", "test_ekl") else ""
+                (expected,) = losses[
+                    (losses["method"] == method)
+                    & (losses["held_out"] == task_datasets[task])
+                    & (losses["seed"] == seed)
+                    & (losses["task"] == row_task)
+                    & (losses["kind"] == kind)
+                ]["value"]
+                assert values[i, j, k] == expected
+
+
+def test_a_prior_that_held_out_the_test_task_alone_comes_first(records, metadata, task_datasets):
+    rows = [
+        ("H-NLL", held_out, 0, "", "training_nll", value)
+        for held_out, value in (("digits", 1.0), ("digits-cnn-64", 2.0))
+    ]
+    values = loss_array(
+        pd.DataFrame(rows, columns=list(COLUMNS)),
+        "training_nll",
+        simple_regrets(records, metadata),
+        task_datasets,
+    )
+    np.testing.assert_array_equal(values[0, :, 0], [1, 2, 1, np.nan, np.nan, np.nan])
+
+
+def pearson_by_definition(x, y):
+    mean_x, mean_y = statistics.fmean(x), statistics.fmean(y)
+    products = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    squares = [math.fsum((a - mean) ** 2 for a in z) for z, mean in ((x, mean_x), (y, mean_y))]
+    return products / math.sqrt(squares[0] * squares[1])
+
+
+def test_correlations_are_over_methods_and_seeds(losses, records, metadata, task_datasets):
+    regrets = simple_regrets(records, metadata)
+    lacking = losses[
+        ~((losses["kind"] == "training_nll") & (losses["seed"] == 2) & (losses["method"] == "H-EKL"))
+    ]
+    found = correlations(lacking, regrets, 30, task_datasets)
+    assert [(each.x, each.y) for each in found] == [
+        ("test_nll", "regret"),
+        ("training_nll", "regret"),
+        ("training_nll", "test_nll"),
+        ("test_ekl", "test_nll"),
+    ]
+    tasks = list(regrets.tasks)
+    points = {}
+    for i, method in enumerate(("H-NLL", "H-EKL")):
+        for seed in metadata["seeds"]:
+            own = lacking[(lacking["method"] == method) & (lacking["seed"] == seed)]
+            point = {"regret": statistics.fmean(regrets.values[i, :, seed, 29].tolist())}
+            for kind in KINDS:
+                of_kind = own[own["kind"] == kind].set_index(["held_out", "task"])["value"].to_dict()
+                values = [
+                    of_kind.get((task_datasets[task], task if kind.startswith("test") else ""))
+                    for task in tasks
+                ]
+                if None not in values:
+                    point[kind] = statistics.fmean(values)
+            points[method, seed] = point
+    for each in found:
+        both = [point for point in points.values() if each.x in point and each.y in point]
+        assert each.points == len(both) == (9 if each.x == "training_nll" else 10)
+        x, y = ([point[kind] for point in both] for kind in (each.x, each.y))
+        np.testing.assert_allclose(each.x_values[np.isfinite(each.x_values)], x)
+        assert each.coefficient == pytest.approx(pearson_by_definition(x, y))
+    assert correlations(losses[losses["kind"] == "training_ekl"], regrets, 30, task_datasets) == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    arrays(np.float64, (2, 6), elements=st.integers(-8, 8).map(float)), st.floats(0.1, 10), st.floats(-5, 5)
+)
+def test_laws_of_the_coefficient(values, scale, shift):
+    x, y = values
+    coefficient = pearson(x, y)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert math.isnan(coefficient)
+        return
+    assert coefficient == pytest.approx(pearson_by_definition(x.tolist(), y.tolist()), abs=1e-12)
+    assert pearson(y, x) == pytest.approx(coefficient, abs=1e-12)
+    assert pearson(scale * x + shift, y) == pytest.approx(coefficient, abs=1e-9)
+    assert pearson(-x, y) == pytest.approx(-coefficient, abs=1e-12)
+    assert math.isnan(pearson(x[:2], y[:2]))
