@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from flows import study_commands
 from flows.data_commands import DataDir, data_app
+from flows.jobs import end_with_outcome, prepare_process, serving, tell_outcome
 from hyperbo.errors import HyperBOError
 
 
@@ -54,28 +56,22 @@ def demo(
 
     What the folder of runs holds already is not done again.
     """
-    from flows.environment import (
-        interruptible,
-        prepare_jax,
-        prepare_prefect,
-        quiet_beam,
-        start_prefect_server,
-    )
-
-    prepare_jax()
-    prepare_prefect(runs / "prefect")
-    quiet_beam()
-    from flows.retrain import retrain
-    from flows.settings import Settings
-
-    settings = Settings(runs, data, seeds=tuple(range(seeds)), iterations=iterations, nll_steps=steps)
     options = f"--runs {shlex.quote(str(runs))} --seeds {seeds} --iterations {iterations} --steps {steps}"
     if data is not None:
         options += f" --data {shlex.quote(str(data))}"
-    with interruptible():
-        start_prefect_server()
-        folder = retrain(settings, f"hyperbo demo {options}")
-    _print_summary(folder)
+    prepare_process()
+    from flows.arms import demonstration
+
+    experiment = demonstration(runs, data, seeds=tuple(range(seeds)), iterations=iterations, steps=steps)
+    with serving(runs):
+        from flows.retrain import retrain
+
+        folder = retrain(experiment, f"hyperbo demo {options}")
+    end_with_outcome(folder)
+
+
+app.command()(study_commands.evaluate)
+app.command()(study_commands.study)
 
 
 @app.command()
@@ -125,20 +121,25 @@ def prior_info(folder: Annotated[Path, typer.Argument(help="Folder of a prior.")
 
 
 @app.command()
-def report(folder: Annotated[Path, typer.Argument(help="Folder of an evaluation.")]) -> None:
-    """Write the report of an evaluation again, from its records and metadata."""
-    from flows.evaluation_folder import write_report_again
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folder of an evaluation, or several to be joined.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the joined evaluation of several.", show_default=False),
+    ] = None,
+) -> None:
+    """Write the report of an evaluation again, from its records and metadata; or join several to one.
 
-    write_report_again(folder)
-    _print_summary(folder)
-
-
-def _print_summary(folder: Path) -> None:
-    import rich
-
+    Evaluations of several machines can be joined where they have data and protocol in common.
+    """
     from flows import evaluation_folder
-    from hyperbo.evaluation.regret import simple_regrets
-    from hyperbo.evaluation.summary import summary_table
 
-    rich.print(summary_table(simple_regrets(*evaluation_folder.read(folder))))
-    typer.echo(f"report: {folder / evaluation_folder.REPORT_NAME}")
+    if len(folders) == 1 and out is None:
+        folder = folders[0]
+        evaluation_folder.write_report_again(folder)
+    elif out is None:
+        raise typer.BadParameter("name a new folder for the joined evaluation", param_hint="--out")
+    else:
+        folder = out
+        evaluation_folder.write_joined(folders, folder)
+    tell_outcome(folder)

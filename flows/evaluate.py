@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -12,95 +13,188 @@ from prefect.cache_policies import NO_CACHE
 from flows import ledger
 from flows.environment import run_facts
 from flows.evaluation_folder import RECORDS_NAME
-from flows.identities import Key, prior_identities, simulation_identities
+from flows.experiment import Arm, Experiment
+from flows.failures import isolate
+from flows.identities import Failures, Identities, Key, prior_identities, simulation_identities
+from flows.methods import method_name
 from flows.progress import progress_line, say
+from flows.protocols import TestBed
 from flows.report import write_evaluation
-from flows.settings import Settings, configurations
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.records import write_records
-from hyperbo.methods import STBO, GPPolicy, Rand
-from hyperbo.methods.protocol import Policy
+from hyperbo.methods import PretrainedMethod, prior_in_use
+from hyperbo.pretrain import Job
 from hyperbo.prior import load_prior
-from hyperbo.simulate import Run, run_records, simulate
-from hyperbo.tuning_data import TuningData
-from pd1_builder import load
-
-_ITERATIONS_PER_CALL = 10
+from hyperbo.simulate import Run, Simulation, run_records, simulate
 
 
-@flow(name="evaluate", flow_run_name="{settings.dataset}", validate_parameters=False)
-def evaluate(settings: Settings, command: str) -> Path:
-    """Run what is missing of every method, then join all records to an evaluation with its report.
+@flow(name="evaluate", flow_run_name="{experiment.dataset}", validate_parameters=False)
+def evaluate(experiment: Experiment, command: str, failures: Failures | None = None) -> Path:
+    """Run what is missing of every arm, then join all records to an evaluation with its report.
 
     Args:
-      settings: of the main job.
+      experiment: what is compared.
       command: what to type to run it again; written into the report.
+      failures: priors that could not be trained, and why.
 
     Returns:
       The folder of the evaluation: records, metadata, report.
 
     Raises:
-      HyperBOError: as `simulate_method` and `write_evaluation`.
+      HyperBOError: as `simulate_arm` and `write_evaluation`.
     """
-    for method in settings.methods:
-        simulate_method(settings, method)
-    return write_evaluation(settings, command)
+    failed = dict(failures or {})
+    for label in experiment.arms:
+        failed |= simulate_arm(experiment, label, failed)
+    return write_evaluation(experiment, command, failed)
 
 
-@task(task_run_name="evaluate {method}", persist_result=False, cache_policy=NO_CACHE)
-def simulate_method(settings: Settings, method: str) -> None:
-    """Run a method's missing runs as one batch and record them in the ledger.
+@task(task_run_name="evaluate {label}", persist_result=False, cache_policy=NO_CACHE)
+def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Failures:
+    """Simulate an arm's missing runs and record each in the ledger as soon as it is finished.
+
+    Args:
+      experiment: what is compared.
+      label: of the arm.
+      failures: runs that are not to be tried, for their priors could not be trained.
+
+    Returns:
+      The runs that failed here, and why.
 
     Raises:
       NotAvailableError: a prior that the runs need is not in the ledger.
-      HyperBOError: as `pd1_builder.load` and `hyperbo.simulate.simulate`.
+      HyperBOError: as `Experiment.test_bed`.
     """
-    data = load(settings.dataset, settings.preparation, data_dir=settings.data_dir)
-    identities = simulation_identities(settings, data, method)
-    missing = ledger.missing(settings.runs, identities)
-    present = len(identities) - len(missing)
+    bed, arm = experiment.test_bed(), experiment.arms[label]
+    identities = simulation_identities(experiment, bed, arm)
+    unrecorded = ledger.missing(experiment.runs, identities)
+    present = len(identities) - len(unrecorded)
+    missing = [key for key in unrecorded if (label, key) not in failures]
     if not missing:
-        say(f"evaluate {method}: {present} runs present, nothing to do")
-        return
-    runs: list[Run] = []
-    run_keys: list[Key] = []
-    for key in missing:
-        policy = _policy(settings, data, method, key)
-        for test_task in data.tasks:
-            if test_task.dataset == key[0]:
-                runs.append(Run(policy, test_task, key[1]))
-                run_keys.append(key)
+        say(f"evaluate {label}: {present} runs present, nothing to do")
+        return {}
+    priors = _priors(experiment, bed, arm, label, missing)
     started = time.time()
-    with progress_line(f"evaluate {method}", "iterations") as progress:
-        choices = simulate(
-            runs,
-            settings.iterations,
-            iterations_per_call=math.gcd(settings.iterations, _ITERATIONS_PER_CALL),
-            progress=progress,
-        )
-    facts = run_facts(started, shares=len(missing))
-    for key in missing:
-        rows = [row for row, run_key in enumerate(run_keys) if run_key == key]
-        records = run_records(method, [runs[row] for row in rows], choices[rows])
+
+    def work(keys: Sequence[Key]) -> None:
+        begun = time.time()
+        fitted = _fitted(bed, arm, keys, priors, label)
+        _simulate(experiment, bed, arm, label, fitted, identities, (time.time() - begun) / len(keys))
+
+    failed = isolate(
+        f"evaluate {label}",
+        missing,
+        work,
+        lambda key: ledger.find(experiment.runs, identities[key]) is not None,
+    )
+    seconds = time.time() - started
+    say(
+        f"evaluate {label}: {len(missing) - len(failed)} runs in {seconds:.0f} s, {present} were present"
+        + (f", {len(failed)} failed" if failed else "")
+    )
+    return {(label, key): reason for key, reason in failed.items()}
+
+
+def _priors(
+    experiment: Experiment, bed: TestBed, arm: Arm, label: str, keys: Sequence[Key]
+) -> Mapping[Key, Path]:
+    if not isinstance(arm.method, PretrainedMethod):
+        return {}
+    identities = prior_identities(experiment, bed, arm)
+    found = {}
+    for key in keys:
+        folder = ledger.find(experiment.runs, identities[key])
+        if folder is None:
+            raise NotAvailableError(
+                f"no prior of {label} with {key[0]} held out and seed {key[1]} is in {experiment.runs}; "
+                "run the pretrain flow first"
+            )
+        found[key] = folder
+    return found
+
+
+def _fitted(
+    bed: TestBed, arm: Arm, keys: Sequence[Key], priors: Mapping[Key, Path], label: str
+) -> dict[Key, Any]:
+    """What the method learned for each run: read where it is a prior, else learned now."""
+    method = arm.method
+    if isinstance(method, PretrainedMethod):
+        found = ((key, load_prior(priors[key])) for key in keys)
+        return {key: prior_in_use(prior.gp, len(prior.description.training_tasks)) for key, prior in found}
+    jobs = [Job(arm.training(bed.folds[held_out], seed), seed) for held_out, seed in keys]
+    with progress_line(f"fit {label}", "steps") as progress:
+        return dict(zip(keys, method.fit(jobs, progress), strict=True))
+
+
+def _simulate(
+    experiment: Experiment,
+    bed: TestBed,
+    arm: Arm,
+    label: str,
+    fitted: Mapping[Key, Any],
+    identities: Identities,
+    fit_seconds: float,
+) -> None:
+    runs = {key: _runs(bed, arm, key, learned) for key, learned in fitted.items()}
+
+    def record(key: Key, simulation: Simulation, facts: Mapping[str, Any]) -> None:
+        records = run_records(method_name(arm.method), runs[key], simulation)
         records["prior"] = identities[key].get("prior", "")
         ledger.finish(
-            settings.runs,
+            experiment.runs,
             identities[key],
-            lambda folder, records=records: write_records(records, folder / RECORDS_NAME),
-            facts,
+            lambda folder: write_records(records, folder / RECORDS_NAME),
+            {**facts, "fit_seconds": fit_seconds},
         )
-    seconds = time.time() - started
-    say(f"evaluate {method}: {len(missing)} runs in {seconds:.0f} s, {present} were present")
+
+    with progress_line(f"evaluate {label}", "runs") as progress:
+        simulate(
+            [run for of_key in runs.values() for run in of_key],
+            experiment.iterations,
+            repeats=bed.repeats,
+            progress=progress,
+            finished=_by_key({key: len(of_key) for key, of_key in runs.items()}, record),
+        )
 
 
-def _policy(settings: Settings, data: TuningData, method: str, key: Key) -> Policy:
-    configuration = configurations(settings)[method]
-    if isinstance(configuration, STBO | Rand):
-        return configuration.policy(data.search_space.dimension, key[1])
-    folder = ledger.find(settings.runs, prior_identities(settings, data, method)[key])
-    if folder is None:
-        raise NotAvailableError(
-            f"no prior of {method} with {key[0]} held out and seed {key[1]} is in {settings.runs}; "
-            "run the pretrain flow first"
-        )
-    return GPPolicy(load_prior(folder).gp)
+def _runs(bed: TestBed, arm: Arm, key: Key, learned: Any) -> list[Run]:
+    held_out, seed = key
+    runs = []
+    for test_task in bed.folds[held_out].tests:
+        policy = arm.method.policy(learned, test_task)
+        beginnings = bed.beginnings.get(test_task.name, ((),))
+        runs += [
+            Run(policy, test_task, run_seed, rows)
+            for run_seed, rows in zip(bed.run_seeds(seed), beginnings, strict=True)
+        ]
+    return runs
+
+
+def _by_key(
+    counts: Mapping[Key, int], record: Callable[[Key, Simulation, Mapping[str, Any]], None]
+) -> Callable[[Simulation], None]:
+    """Takes finished runs in their order, and records each key when all of its runs are there.
+
+    Args:
+      counts: runs of each key, in the order of the runs.
+      record: called with a key, its runs, and the facts of their time: keys that finish together share it.
+    """
+    waiting = list(counts)
+    held: Simulation | None = None
+    since = time.time()
+
+    def finished(part: Simulation) -> None:
+        nonlocal held, since
+        held = part if held is None else Simulation.joined([held, part])
+        ready: list[tuple[Key, Simulation]] = []
+        while waiting and len(held.choices) >= counts[waiting[0]]:
+            key = waiting.pop(0)
+            ready.append((key, held.rows(slice(counts[key]))))
+            held = held.rows(slice(counts[key], None))
+        if ready:
+            facts = run_facts(since, shares=len(ready))
+            since = time.time()
+            for key, simulation in ready:
+                record(key, simulation, facts)
+
+    return finished

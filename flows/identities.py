@@ -1,26 +1,30 @@
-"""What runs of the main job are: the identities under which the ledger knows them."""
+"""What runs of an experiment are: the identities under which the ledger knows them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any
 
+from flows.experiment import Arm, Experiment
 from flows.ledger import run_id
-from flows.settings import Settings, configurations
+from flows.methods import method_identity
+from flows.protocols import TestBed
 from hyperbo.code_version import code_version
-from hyperbo.methods import PRETRAINED
+from hyperbo.folds import Fold
+from hyperbo.methods import PretrainedMethod
 from hyperbo.tuning_data import TuningData
 
-PROTOCOL = (
-    "held-out related: no training task shares the test task's dataset; candidates are the test task's "
-    "trials that have a value; no initial data; a candidate may be observed again"
-)
-
-# A run of a method: the task dataset held out, and the seed.
+# A run of a method: the fold, and the seed of what is learned.
 Key = tuple[str, int]
 Identities = dict[Key, dict[str, Any]]
+# Runs of an arm that failed, and why.
+Failures = Mapping[tuple[str, Key], str]
+
+# What a pre-trained method decides by; its prior does not depend on it.
+_NOT_OF_THE_PRIOR = ("decision", "refit_iterations")
 
 
 @cache
@@ -35,48 +39,91 @@ def libraries() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "optax")}
 
 
-def prior_identities(settings: Settings, data: TuningData, method: str) -> Identities:
-    """Priors: a method pre-trained from a seed on all tasks but those of the dataset held out."""
-    return _of_method("prior", settings, data, method)
+def prior_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Identities:
+    """Priors: a method pre-trained from a seed on a fold's training tasks.
+
+    Arms that differ in nothing that pre-training depends on share their priors.
+
+    Raises:
+      InvalidInputError: an arm leaves no training task.
+    """
+    method = method_identity(arm.method)
+    method["configuration"] = {
+        name: value for name, value in method["configuration"].items() if name not in _NOT_OF_THE_PRIOR
+    }
+    return _of_arm("prior", method, experiment, bed, arm)
 
 
-def simulation_identities(settings: Settings, data: TuningData, method: str) -> Identities:
-    """Simulations: Bayesian optimization by a method from a seed on all tasks of the dataset held out."""
-    identities = _of_method("simulation", settings, data, method)
-    priors = prior_identities(settings, data, method) if method in PRETRAINED else {}
+def simulation_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Identities:
+    """Simulations: Bayesian optimization by a method from a seed on all test tasks of a fold.
+
+    Raises:
+      InvalidInputError: as `prior_identities`.
+    """
+    identities = _of_arm("simulation", method_identity(arm.method), experiment, bed, arm)
+    priors = prior_identities(experiment, bed, arm) if isinstance(arm.method, PretrainedMethod) else {}
     for key, identity in identities.items():
-        identity |= {"protocol": PROTOCOL, "iterations": settings.iterations}
-        if method in PRETRAINED:
+        identity |= {
+            "protocol": bed.protocol,
+            "tests": [task.name for task in bed.folds[key[0]].tests],
+            "iterations": experiment.iterations,
+        }
+        if priors:
             identity["prior"] = run_id(priors[key])
     return identities
 
 
-def evaluation_identity(settings: Settings, data: TuningData) -> dict[str, Any]:
-    """An evaluation: simulations joined, with their report."""
+def evaluation_identity(
+    experiment: Experiment, bed: TestBed, simulations: Mapping[str, Identities], failures: Failures
+) -> dict[str, Any]:
+    """An evaluation: the simulations of all arms joined, with their report.
+
+    One that lacks runs is another than the one that has them, so that it does not stand in the way.
+    """
     return {
         "kind": "evaluation",
-        **asdict(data.provenance),
+        **asdict(bed.data.provenance),
+        "protocol": bed.protocol,
+        "seeds": list(experiment.seeds),
+        "iterations": experiment.iterations,
+        "arms": {label: arm.description() for label, arm in experiment.arms.items()},
         "simulations": {
-            method: [run_id(each) for each in simulation_identities(settings, data, method).values()]
-            for method in settings.methods
+            label: [run_id(identity) for key, identity in of_arm.items() if (label, key) not in failures]
+            for label, of_arm in simulations.items()
         },
         "code_version": running_code(),
     }
 
 
-def _of_method(
-    kind: Literal["prior", "simulation"], settings: Settings, data: TuningData, method: str
+def _of_arm(
+    kind: str, method: Mapping[str, Any], experiment: Experiment, bed: TestBed, arm: Arm
 ) -> Identities:
     common = {
         "kind": kind,
-        **asdict(data.provenance),
-        "method": method,
-        "configuration": asdict(configurations(settings)[method]),
+        **asdict(bed.data.provenance),
+        **method,
         "code_version": running_code(),
         "libraries": libraries(),
     }
     return {
-        (held_out, seed): common | {"held_out": held_out, "seed": seed}
-        for held_out in data.task_datasets
-        for seed in settings.seeds
+        (fold.name, seed): common
+        | {"held_out": fold.name, "seed": seed, "training": _training(arm, fold, seed)}
+        for fold in bed.folds.values()
+        for seed in experiment.seeds
     }
+
+
+def _training(arm: Arm, fold: Fold, seed: int) -> dict[str, Any]:
+    """What is learned from; a limit that limits nothing is none."""
+    data = arm.training(fold, seed)
+    return {
+        "tasks": [task.name for task in data.tasks],
+        "points_per_task": arm.points_per_task if _limits(arm, data, fold.training) else None,
+    }
+
+
+def _limits(arm: Arm, data: TuningData, whole: TuningData) -> bool:
+    kept = {task.name for task in data.tasks}
+    most = max(len(task.y) for task in whole.tasks if task.name in kept)
+    matched = sum(len(block.x) for block in whole.blocks)
+    return arm.points_per_task is not None and max(most, matched) > arm.points_per_task

@@ -1,100 +1,170 @@
-"""Pre-train: the priors that the ledger lacks, all of a method at once."""
+"""Pre-train: the priors that the ledger lacks, all of an arm at once."""
 
 from __future__ import annotations
 
+import io
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows import ledger
+from flows.checkpoints import checkpoints_of, pretrain_from_checkpoint
 from flows.environment import run_facts
-from flows.identities import prior_identities
+from flows.experiment import Arm, Experiment
+from flows.failures import isolate
+from flows.identities import Failures, Identities, Key, prior_identities
+from flows.methods import method_name
 from flows.progress import progress_line, say
-from flows.settings import Settings, configurations
-from hyperbo.methods import HEKL, HNLL, PRETRAINED
+from flows.protocols import TestBed
+from hyperbo.files import write_atomically
+from hyperbo.methods import PretrainedMethod
 from hyperbo.pretrain import Job, Pretrained
 from hyperbo.prior import Prior, PriorDescription, save_prior
-from pd1_builder import load
+from hyperbo.prior_losses import prior_losses
+from hyperbo.tuning_data import Task, TuningData
 from pd1_builder.catalog import find
 from pd1_builder.manifest import read_manifest
 
-
-@flow(name="pretrain", flow_run_name="{settings.dataset}", validate_parameters=False)
-def pretrain(settings: Settings) -> None:
-    """Pre-train what is missing, for every method with a prior: one prior per dataset held out and seed.
-
-    Raises:
-      HyperBOError: as `pretrain_method`.
-    """
-    for method in settings.methods:
-        if method in PRETRAINED:
-            pretrain_method(settings, method)
+# Beside a prior: its losses on training and test tasks.
+LOSSES_OF_PRIOR = "losses.parquet"
 
 
-@task(task_run_name="pretrain {method}", persist_result=False, cache_policy=NO_CACHE)
-def pretrain_method(settings: Settings, method: str) -> None:
-    """Pre-train a method's missing priors as one batch and record them in the ledger.
+@flow(name="pretrain", flow_run_name="{experiment.dataset}", validate_parameters=False)
+def pretrain(experiment: Experiment) -> Failures:
+    """Pre-train what is missing, for every arm with a prior: one prior per fold and seed.
+
+    Returns:
+      The priors that could not be trained, and why.
 
     Raises:
-      HyperBOError: as `pd1_builder.load` and the method's `pretrain`.
+      HyperBOError: as `pretrain_arm`.
     """
-    data = load(settings.dataset, settings.preparation, data_dir=settings.data_dir)
-    identities = prior_identities(settings, data, method)
-    missing = ledger.missing(settings.runs, identities)
-    present = len(identities) - len(missing)
+    failures: dict[tuple[str, Key], str] = {}
+    for label, arm in experiment.arms.items():
+        if isinstance(arm.method, PretrainedMethod):
+            failures |= pretrain_arm(experiment, label)
+    return failures
+
+
+@task(task_run_name="pretrain {label}", persist_result=False, cache_policy=NO_CACHE)
+def pretrain_arm(experiment: Experiment, label: str) -> Failures:
+    """Pre-train an arm's missing priors as one batch and record them in the ledger.
+
+    A batch that was killed goes on from its last checkpoint.
+
+    Returns:
+      The priors that could not be trained, and why.
+
+    Raises:
+      HyperBOError: as `Experiment.test_bed`.
+    """
+    bed, arm = experiment.test_bed(), experiment.arms[label]
+    identities = prior_identities(experiment, bed, arm)
+    what = f"pretrain {label}"
+    missing = ledger.missing(experiment.runs, identities)
     if not missing:
-        say(f"pretrain {method}: {present} priors present, nothing to do")
-        return
-    configuration = configurations(settings)[method]
-    assert isinstance(configuration, HNLL | HEKL)
-    training = {held_out: data.hold_out(held_out) for held_out, _ in missing}
-    jobs = [Job(training[held_out], seed) for held_out, seed in missing]
+        say(f"{what}: {len(identities)} priors present, nothing to do")
+        return {}
     started = time.time()
-    with progress_line(f"pretrain {method}", "steps") as progress:
-        results = configuration.pretrain(jobs, progress)
+
+    def work(keys: Sequence[Key]) -> None:
+        batch = [identities[key] for key in keys]
+        with checkpoints_of(experiment.runs, batch, what) as checkpoints:
+            # Another process may have recorded them while this one waited.
+            left = [key for key in keys if ledger.find(experiment.runs, identities[key]) is None]
+            if left:
+                _pretrain(experiment, bed, arm, left, identities, checkpoints, what)
+
+    failed = isolate(
+        what, missing, work, lambda key: ledger.find(experiment.runs, identities[key]) is not None
+    )
+    seconds, present = time.time() - started, len(identities) - len(missing)
+    say(
+        f"{what}: {len(missing) - len(failed)} priors trained in {seconds:.0f} s, {present} were present"
+        + (f", {len(failed)} failed" if failed else "")
+    )
+    return {(label, key): reason for key, reason in failed.items()}
+
+
+def _pretrain(
+    experiment: Experiment,
+    bed: TestBed,
+    arm: Arm,
+    keys: Sequence[Key],
+    identities: Identities,
+    checkpoints: Path,
+    what: str,
+) -> None:
+    method = arm.method
+    assert isinstance(method, PretrainedMethod)
+    jobs = [Job(training, key[1]) for key, training in zip(keys, _training(bed, arm, keys), strict=True)]
+    started = time.time()
+    with progress_line(what, "steps") as progress:
+        results = pretrain_from_checkpoint(method, jobs, progress, checkpoints, what)
     facts = run_facts(started, shares=len(jobs))
-    warping = _warping(settings)
-    for key, job, result in zip(missing, jobs, results, strict=True):
-        prior = _prior(method, configuration, job, key[0], warping, result, identities[key]["code_version"])
-        ledger.finish(
-            settings.runs, identities[key], lambda folder, prior=prior: save_prior(folder, prior), facts
-        )
-    seconds = time.time() - started
-    say(f"pretrain {method}: {len(missing)} priors trained in {seconds:.0f} s, {present} were present")
+    losses = prior_losses(
+        bed.data,
+        [
+            (result.gp, bed.folds[held_out], [each.name for each in job.training.tasks])
+            for (held_out, _), job, result in zip(keys, jobs, results, strict=True)
+        ],
+    )
+    warping = _warping(experiment)
+    for key, job, result, of_prior in zip(keys, jobs, results, losses, strict=True):
+        prior = Prior(result.gp, _description(method, job, key[0], warping, result, identities[key]))
+
+        def write(folder: Path, prior: Prior = prior, of_prior: pd.DataFrame = of_prior) -> None:
+            save_prior(folder, prior)
+            buffer = io.BytesIO()
+            of_prior.to_parquet(buffer, engine="pyarrow", index=False)
+            write_atomically(folder / LOSSES_OF_PRIOR, buffer.getvalue())
+
+        ledger.finish(experiment.runs, identities[key], write, facts)
 
 
-def _warping(settings: Settings) -> str:
-    version = find(settings.dataset, settings.data_dir)
+def _training(bed: TestBed, arm: Arm, keys: Sequence[Key]) -> list[TuningData]:
+    """The training data of every run; tasks that are equal are one object: a batch has each once."""
+    of_tasks: dict[tuple[str, int], Task] = {}
+    of_folds: dict[Key, TuningData] = {}
+    draws = arm.points_per_task is not None or arm.training_tasks is not None
+    drawn = [(held_out, seed if draws else 0) for held_out, seed in keys]
+    for held_out, seed in dict.fromkeys(drawn):
+        data = arm.training(bed.folds[held_out], seed)
+        # Of a seed, the points kept of a task are the same in every fold.
+        tasks = tuple(of_tasks.setdefault((each.name, seed), each) for each in data.tasks)
+        of_folds[held_out, seed] = replace(data, tasks=tasks)
+    return [of_folds[key] for key in drawn]
+
+
+def _warping(experiment: Experiment) -> str:
+    version = find(experiment.dataset, experiment.data_dir)
     return str(read_manifest(version.folder).parameters["warping"])
 
 
-def _prior(
-    method: str,
-    configuration: HNLL | HEKL,
-    job: Job,
-    held_out: str,
-    warping: str,
-    result: Pretrained,
-    code_version: str,
-) -> Prior:
+def _description(
+    method: Any, job: Job, held_out: str, warping: str, result: Pretrained, identity: ledger.Identity
+) -> PriorDescription:
     data = job.training
-    description = PriorDescription(
-        method=method,
+    return PriorDescription(
+        method=method_name(method),
         search_space=data.search_space,
         output_warping=warping,
-        architecture=configuration.architecture,
-        training=asdict(configuration.training),
+        architecture=method.architecture,
+        training=asdict(method.training),
         dataset=data.provenance.dataset,
         manifest_hash=data.provenance.manifest_hash,
         preparation=data.provenance.preparation,
-        training_tasks=tuple(task.name for task in data.tasks),
+        training_tasks=tuple(each.name for each in data.tasks),
         held_out=held_out,
         seed=job.seed,
         losses=tuple(result.losses.tolist()),
         largest_jitter=result.largest_jitter,
         seconds=result.seconds,
-        code_version=code_version,
+        code_version=identity["code_version"],
     )
-    return Prior(result.gp, description)

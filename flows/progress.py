@@ -46,12 +46,12 @@ def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]
 
 def _plain_lines(label: str, unit: str) -> Callable[[int, int], None]:
     started = time.monotonic()
-    last = started
+    last: float | None = None  # a step that was broken off does not begin at 0
 
     def report(done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if done == 0 or now - last >= _SECONDS_BETWEEN_LINES:
+        if last is None or now - last >= _SECONDS_BETWEEN_LINES:
             last = now
             say(f"{label}: {done} of {total} {unit}, {now - started:.0f} s")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,119 +15,194 @@ from prefect.cache_policies import NO_CACHE
 from flows import evaluation_folder, ledger
 from flows.environment import run_facts
 from flows.evaluation_folder import RECORDS_NAME
+from flows.experiment import Experiment
 from flows.identities import (
-    PROTOCOL,
-    Identities,
+    Failures,
+    Key,
     evaluation_identity,
     prior_identities,
     running_code,
     simulation_identities,
 )
+from flows.pretrain import LOSSES_OF_PRIOR
 from flows.progress import say
-from flows.settings import Settings, configurations
-from hyperbo.errors import NotAvailableError
+from flows.protocols import TestBed
+from hyperbo.errors import NotAvailableError, NumericalError
+from hyperbo.evaluation.join import Evaluation
+from hyperbo.evaluation.metadata import validate_metadata
 from hyperbo.evaluation.records import read_records
-from hyperbo.methods import PRETRAINED
-from hyperbo.tuning_data import TuningData
-from pd1_builder import load
+from hyperbo.methods import PretrainedMethod
+from hyperbo.warping import output_warping
+from pd1_builder.catalog import find
+from pd1_builder.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """The folders of an arm's finished runs."""
+
+    simulations: Mapping[Key, Path]
+    priors: Mapping[Key, Path]
 
 
 @task(persist_result=False, cache_policy=NO_CACHE)
-def write_evaluation(settings: Settings, command: str) -> Path:
+def write_evaluation(experiment: Experiment, command: str, failures: Failures) -> Path:
     """Join the records of all runs and write them with metadata and report, where that is not done.
 
     Args:
-      settings: of the main job.
+      experiment: what is compared.
       command: what to type to run it again.
+      failures: runs that failed, and why: they are reported as missing.
 
     Returns:
       The folder of the evaluation.
 
     Raises:
-      NotAvailableError: a run is not in the ledger.
+      NotAvailableError: a run that did not fail is not in the ledger.
+      NumericalError: every run failed.
       HyperBOError: as `hyperbo.evaluation.report.write_report`.
     """
-    data = load(settings.dataset, settings.preparation, data_dir=settings.data_dir)
-    identity = evaluation_identity(settings, data)
-    folder = ledger.run_folder(settings.runs, identity)
-    if ledger.find(settings.runs, identity) is not None:
+    bed = experiment.test_bed()
+    simulations = {
+        label: simulation_identities(experiment, bed, arm) for label, arm in experiment.arms.items()
+    }
+    identity = evaluation_identity(experiment, bed, simulations, failures)
+    folder = ledger.run_folder(experiment.runs, identity)
+    if ledger.find(experiment.runs, identity) is not None:
         say("report: present, nothing to do")
         return folder
     started = time.time()
-    simulations = {
-        method: _finished(settings, simulation_identities(settings, data, method))
-        for method in settings.methods
-    }
-    priors = {
-        method: _finished(settings, prior_identities(settings, data, method))
-        for method in settings.methods
-        if method in PRETRAINED
-    }
-    records = pd.concat(
-        [read_records(each / RECORDS_NAME) for folders in simulations.values() for each in folders],
-        ignore_index=True,
+    finished = {}
+    for label, arm in experiment.arms.items():
+        priors = prior_identities(experiment, bed, arm) if isinstance(arm.method, PretrainedMethod) else {}
+        finished[label] = _Finished(
+            _found(experiment, label, simulations[label], failures),
+            _found(experiment, label, priors, failures),
+        )
+    if not any(of_arm.simulations for of_arm in finished.values()):
+        raise NumericalError(f"every run failed; the first: {next(iter(failures.values()))}")
+    evaluation = Evaluation(
+        _records(finished),
+        validate_metadata(_metadata(experiment, bed, command, finished, failures)),
+        _losses(finished, bed),
     )
-    metadata = _metadata(settings, data, command, priors, simulations)
-
     ledger.finish(
-        settings.runs,
+        experiment.runs,
         identity,
-        lambda folder: evaluation_folder.write(folder, records, metadata),
+        lambda folder: evaluation_folder.write(folder, evaluation),
         run_facts(started),
     )
     say(f"report: written in {time.time() - started:.0f} s")
     return folder
 
 
-def _finished(settings: Settings, identities: Identities) -> list[Path]:
-    folders = []
-    for (held_out, seed), identity in identities.items():
-        folder = ledger.find(settings.runs, identity)
-        if folder is None:
+def _found(
+    experiment: Experiment, label: str, identities: Mapping[Key, ledger.Identity], failures: Failures
+) -> dict[Key, Path]:
+    folders = {}
+    for key, identity in identities.items():
+        folder = ledger.find(experiment.runs, identity)
+        if folder is not None:
+            folders[key] = folder
+        elif (label, key) not in failures:
             raise NotAvailableError(
-                f"the {identity['kind']} of {identity['method']} on {held_out} with seed {seed} is not in "
-                f"{settings.runs}; run the whole job"
+                f"the {identity['kind']} of {label} on {key[0]} with seed {key[1]} is not in "
+                f"{experiment.runs}; run the whole job"
             )
-        folders.append(folder)
     return folders
 
 
+def _records(finished: Mapping[str, _Finished]) -> pd.DataFrame:
+    # A run is recorded under its method; under which label an experiment has it is the experiment's matter.
+    return pd.concat(
+        [
+            read_records(folder / RECORDS_NAME).assign(method=label)
+            for label, of_arm in finished.items()
+            for folder in of_arm.simulations.values()
+        ],
+        ignore_index=True,
+    )
+
+
+def _losses(finished: Mapping[str, _Finished], bed: TestBed) -> pd.DataFrame | None:
+    """The losses of a prior under the seeds of all runs that it served."""
+    frames = [
+        pd.read_parquet(folder / LOSSES_OF_PRIOR).assign(method=label, seed=run_seed)
+        for label, of_arm in finished.items()
+        for (_, seed), folder in of_arm.priors.items()
+        for run_seed in bed.run_seeds(seed)
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
 def _metadata(
-    settings: Settings,
-    data: TuningData,
+    experiment: Experiment,
+    bed: TestBed,
     command: str,
-    priors: dict[str, list[Path]],
-    simulations: dict[str, list[Path]],
+    finished: Mapping[str, _Finished],
+    failures: Failures,
 ) -> dict[str, Any]:
     """What the records came from: costs, times and platforms are those of the runs, whenever they ran."""
-    steps = {"pre-train": priors, "evaluate": simulations}
-    facts = {
-        step: {method: [ledger.facts(each) for each in folders] for method, folders in by_method.items()}
-        for step, by_method in steps.items()
+    simulated = {
+        label: [ledger.facts(each) for each in of_arm.simulations.values()]
+        for label, of_arm in finished.items()
     }
-    every = [fact for by_method in facts.values() for of_method in by_method.values() for fact in of_method]
+    pretrained = {
+        label: [ledger.facts(each) for each in of_arm.priors.values()]
+        for label, of_arm in finished.items()
+        if of_arm.priors
+    }
+    every = [fact for facts in (pretrained, simulated) for of_arm in facts.values() for fact in of_arm]
+    folders = [folder for of_arm in finished.values() for folder in of_arm.priors.values()]
+    folders += [folder for of_arm in finished.values() for folder in of_arm.simulations.values()]
+    parameters = read_manifest(find(experiment.dataset, experiment.data_dir).folder).parameters
+    provenance = bed.data.provenance
     return {
-        **asdict(data.provenance),
-        "protocol": PROTOCOL,
+        "dataset": provenance.dataset,
+        "manifest_hash": provenance.manifest_hash,
+        "preparation": provenance.preparation,
+        "protocol": bed.protocol,
         "code_version": running_code(),
-        "methods": {name: asdict(configuration) for name, configuration in configurations(settings).items()},
-        "tasks": [each.name for each in data.tasks],
-        "seeds": list(settings.seeds),
-        "iterations": settings.iterations,
+        "methods": {label: arm.description() for label, arm in experiment.arms.items()},
+        "tasks": [each.name for each in bed.tests],
+        "seeds": [run_seed for seed in experiment.seeds for run_seed in bed.run_seeds(seed)],
+        "iterations": experiment.iterations,
+        **({"regret": "normalised"} if bed.normalised else {}),
+        **({"runs_per_prior": bed.runs_per_seed} if bed.runs_per_seed > 1 else {}),
         "platform": {
             name: "; ".join(sorted({fact["platform"][name] for fact in every}))
             for name in every[0]["platform"]
         },
-        "seconds": {
-            step: {
-                method: sum(fact["seconds"] for fact in of_method) for method, of_method in by_method.items()
-            }
-            for step, by_method in facts.items()
-        },
+        "seconds": {"pre-train": _learning_seconds(pretrained, simulated), "evaluate": _seconds(simulated)},
         "started": min(fact["started"] for fact in every),
         "finished": max(fact["finished"] for fact in every),
-        "run_ids": [
-            each.name for by_method in steps.values() for folders in by_method.values() for each in folders
-        ],
+        "run_ids": list(dict.fromkeys(folder.name for folder in folders)),
         "command": command,
+        "objective": {
+            "name": str(parameters["objective"]),
+            "direction": output_warping(str(parameters["warping"])).direction,
+        },
+        "flat_tasks": list(bed.flat_training_tasks),
+        "failures": [
+            {"method": label, "task": test.name, "seed": run_seed, "reason": reason}
+            for (label, (held_out, seed)), reason in failures.items()
+            for test in bed.folds[held_out].tests
+            for run_seed in bed.run_seeds(seed)
+        ],
     }
+
+
+def _seconds(facts: Mapping[str, list[dict[str, Any]]]) -> dict[str, float]:
+    return {label: sum(fact["seconds"] for fact in of_arm) for label, of_arm in facts.items()}
+
+
+def _learning_seconds(
+    pretrained: Mapping[str, list[dict[str, Any]]], simulated: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, float]:
+    """Of priors in the ledger, and of what methods without priors learned before they were simulated."""
+    fitted = {
+        label: sum(fact["fit_seconds"] for fact in of_arm)
+        for label, of_arm in simulated.items()
+        if label not in pretrained
+    }
+    return _seconds(pretrained) | {label: seconds for label, seconds in fitted.items() if seconds >= 1.0}

@@ -7,17 +7,19 @@ from pathlib import Path
 from prefect import flow
 
 from flows.evaluate import evaluate
+from flows.experiment import Experiment
 from flows.pretrain import pretrain
 from flows.refresh import refresh
-from flows.settings import Settings
 
 
-@flow(name="retrain", flow_run_name="{settings.dataset}", validate_parameters=False)
-def retrain(settings: Settings, command: str | None = None) -> Path:
+@flow(name="retrain", flow_run_name="{experiment.dataset}", validate_parameters=False)
+def retrain(experiment: Experiment, command: str | None = None) -> Path:
     """Refresh the dataset version, pre-train, evaluate and report; only what is missing is done.
 
+    A run that fails is reported as missing, with its reason; the others go on.
+
     Args:
-      settings: of the main job.
+      experiment: what is compared.
       command: what to type to run it again; by default a call of this flow.
 
     Returns:
@@ -26,6 +28,6 @@ def retrain(settings: Settings, command: str | None = None) -> Path:
     Raises:
       HyperBOError: as the steps.
     """
-    refresh(settings)
-    pretrain(settings)
-    return evaluate(settings, command or f"flows.retrain.retrain({settings!r})")
+    refresh(experiment)
+    failures = pretrain(experiment)
+    return evaluate(experiment, command or f"flows.retrain.retrain({experiment!r})", failures)

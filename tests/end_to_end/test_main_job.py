@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -12,47 +15,68 @@ from flows import evaluate as evaluate_module
 from flows import pretrain as pretrain_module
 from flows import report as report_module
 from flows.cli import app
-from flows.evaluation_folder import METADATA_NAME, RECORDS_NAME, REPORT_NAME
+from flows.evaluation_folder import (
+    METADATA_NAME,
+    RECORDS_NAME,
+    REPORT_NAME,
+    STUDY_FIGURE_NAME,
+    STUDY_TABLE_NAME,
+)
+from flows.experiment import Arm, Experiment
 from flows.retrain import retrain
-from flows.settings import Settings
+from flows.study import run_study
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.metadata import read_metadata
 from hyperbo.evaluation.records import read_records
-from hyperbo.methods import PRETRAINED
+from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.methods import HEKL, HNLL, STBO, Rand
+from hyperbo.pretrain import EKLTraining, NLLTraining
 from hyperbo.prior import load_prior
 from pd1_builder import load, verify
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 METHODS = ("H-NLL", "H-EKL", "STBO", "Rand")
+PRETRAINED = ("H-NLL", "H-EKL")
 SEEDS = (0, 1)
 ITERATIONS = 4
 
 
+SMALL = Architecture(hidden=(4,))
+H_NLL = HNLL(SMALL, NLLTraining(20, points_per_task=5, steps_per_call=20))
+
+
 @pytest.fixture(scope="module")
-def settings(tiny_raw, tmp_path_factory):
-    return Settings(
+def experiment(tiny_raw, tmp_path_factory):
+    arms = {
+        "H-NLL": Arm(H_NLL),
+        "H-EKL": Arm(HEKL(SMALL, EKLTraining(5))),
+        "STBO": Arm(STBO(SMALL, 3)),
+        "Rand": Arm(Rand()),
+    }
+    return Experiment(
+        arms,
         runs=tmp_path_factory.mktemp("job") / "runs",
         raw=tiny_raw,
+        preparation="paper",
         seeds=SEEDS,
         iterations=ITERATIONS,
-        hidden=(4,),
-        nll_steps=20,
-        nll_points=5,
-        ekl_iterations=5,
-        stbo_iterations=3,
     )
 
 
 @pytest.fixture(scope="module")
-def evaluation(settings):
+def evaluation(experiment):
     """The folder that the whole job made from an empty one."""
-    assert not settings.runs.exists()
-    return retrain(settings, "the command")
+    assert not experiment.runs.exists()
+    return retrain(experiment, "the command")
 
 
-def test_records_are_complete(settings, evaluation):
-    data = load(settings.dataset, data_dir=settings.data_dir)
+def some_arms(experiment, *labels, **changes):
+    return replace(experiment, arms={label: experiment.arms[label] for label in labels}, **changes)
+
+
+def test_records_are_complete(experiment, evaluation):
+    data = load(experiment.dataset, data_dir=experiment.data_dir)
     records = read_records(evaluation / RECORDS_NAME)
     expected = {
         (method, task.name, seed, iteration)
@@ -71,19 +95,19 @@ def test_records_are_complete(settings, evaluation):
         assert [values[trial] for trial in rows["trial_id"]] == rows["y"].tolist()
 
 
-def test_a_record_names_the_prior_behind_its_run(settings, evaluation):
+def test_a_record_names_the_prior_behind_its_run(experiment, evaluation):
     records = read_records(evaluation / RECORDS_NAME)
     runs = records[["method", "task_dataset", "seed", "prior"]].drop_duplicates()
     for method, held_out, seed, prior in runs.itertuples(index=False, name=None):
         if method not in PRETRAINED:
             assert prior == ""
             continue
-        identity = json.loads((settings.runs / "prior" / prior / "identity.json").read_text())
+        identity = json.loads((experiment.runs / "prior" / prior / "identity.json").read_text())
         assert (identity["method"], identity["held_out"], identity["seed"]) == (method, held_out, seed)
 
 
-def test_the_report_names_what_it_came_from(settings, evaluation):
-    manifest = verify(settings.dataset, settings.data_dir)
+def test_the_report_names_what_it_came_from(experiment, evaluation):
+    manifest = verify(experiment.dataset, experiment.data_dir)
     metadata = read_metadata(evaluation / METADATA_NAME)
     page = (evaluation / REPORT_NAME).read_text()
     assert metadata["manifest_hash"] == manifest.content_hash
@@ -91,17 +115,17 @@ def test_the_report_names_what_it_came_from(settings, evaluation):
         assert named in page
     assert list(metadata["methods"]) == list(METHODS)
     assert set(metadata["seconds"]) == {"pre-train", "evaluate"}
-    finished = {path.name for kind in ("prior", "simulation") for path in (settings.runs / kind).iterdir()}
+    finished = {path.name for kind in ("prior", "simulation") for path in (experiment.runs / kind).iterdir()}
     assert set(metadata["run_ids"]) == finished
     # 3 datasets held out by 2 seeds: 2 methods with a prior, 4 methods simulated.
     assert len(metadata["run_ids"]) == 6 * 2 + 6 * 4
 
 
-def test_no_prior_has_seen_its_test_tasks(settings, evaluation):
-    data = load(settings.dataset, data_dir=settings.data_dir)
+def test_no_prior_has_seen_its_test_tasks(experiment, evaluation):
+    data = load(experiment.dataset, data_dir=experiment.data_dir)
     dataset_of = {task.name: task.dataset for task in data.tasks}
     seen = []
-    for folder in sorted((settings.runs / "prior").iterdir()):
+    for folder in sorted((experiment.runs / "prior").iterdir()):
         description = load_prior(folder).description
         identity = json.loads((folder / "identity.json").read_text())
         assert description.held_out == identity["held_out"]
@@ -117,9 +141,9 @@ def test_no_prior_has_seen_its_test_tasks(settings, evaluation):
     )
 
 
-def test_a_second_run_does_nothing(settings, evaluation, capsys):
-    before = _times(settings)
-    assert retrain(settings) == evaluation
+def test_a_second_run_does_nothing(experiment, evaluation, capsys):
+    before = _times(experiment)
+    assert retrain(experiment) == evaluation
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("dataset pd1/mini:1.0.0: present, verified, ")
     assert lines[1:] == [
@@ -128,22 +152,22 @@ def test_a_second_run_does_nothing(settings, evaluation, capsys):
         *(f"evaluate {method}: 6 runs present, nothing to do" for method in METHODS),
         "report: present, nothing to do",
     ]
-    after = _times(settings)
+    after = _times(experiment)
     assert {path: time for path, time in after.items() if path in before} == before
 
 
-def _times(settings):
+def _times(experiment):
     """When each file was last written; locks are taken in every run."""
-    files = (path for path in settings.runs.rglob("*") if path.is_file() and path.suffix != ".lock")
+    files = (path for path in experiment.runs.rglob("*") if path.is_file() and path.suffix != ".lock")
     return {path: path.stat().st_mtime_ns for path in files}
 
 
-def test_a_job_that_was_interrupted_goes_on_where_it_was(settings, evaluation, capsys, monkeypatch):
-    longer = replace(settings, iterations=2 * ITERATIONS, methods=("H-NLL", "STBO", "Rand"))
+def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation, capsys, monkeypatch):
+    longer = some_arms(experiment, "H-NLL", "STBO", "Rand", iterations=2 * ITERATIONS)
     simulate = evaluate_module.simulate
 
     def interrupted(runs, *arguments, **options):
-        if type(runs[0].policy).__name__ == "STBOPolicy":
+        if type(runs[0].policy).__name__ == "RefitPolicy":
             raise KeyboardInterrupt
         return simulate(runs, *arguments, **options)
 
@@ -164,19 +188,19 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was(settings, evaluation, c
     assert set(records["iteration"]) == set(range(1, 2 * ITERATIONS + 1))
 
 
-def test_one_more_seed_costs_one_more_seed(settings, evaluation, capsys):
-    pretrain_module.pretrain(replace(settings, seeds=(*SEEDS, 2), methods=("H-EKL",)))
+def test_one_more_seed_costs_one_more_seed(experiment, evaluation, capsys):
+    assert pretrain_module.pretrain(some_arms(experiment, "H-EKL", seeds=(*SEEDS, 2))) == {}
     assert "pretrain H-EKL: 3 priors trained in" in capsys.readouterr().out
 
 
-def test_a_step_without_what_it_needs_says_what(settings, evaluation):
-    unseen = replace(settings, seeds=(7,), methods=("H-EKL",))
+def test_a_step_without_what_it_needs_says_what(experiment, evaluation):
+    unseen = some_arms(experiment, "H-EKL", seeds=(7,))
     with pytest.raises(
         NotAvailableError, match=r"no prior of H-EKL .* seed 7 .* run the pretrain flow first"
     ):
-        evaluate_module.simulate_method.fn(unseen, "H-EKL")
+        evaluate_module.simulate_arm.fn(unseen, "H-EKL", {})
     with pytest.raises(NotAvailableError, match=r"simulation of H-EKL on .* with seed 7 is not in"):
-        report_module.write_evaluation.fn(unseen, "")
+        report_module.write_evaluation.fn(unseen, "", {})
 
 
 def test_the_report_is_written_again_from_its_records(evaluation):
@@ -188,9 +212,60 @@ def test_the_report_is_written_again_from_its_records(evaluation):
     assert (evaluation / REPORT_NAME).read_text() == page
 
 
-def test_a_prior_is_described(settings, evaluation):
-    folder = sorted((settings.runs / "prior").iterdir())[0]
+def test_a_prior_is_described(experiment, evaluation):
+    folder = sorted((experiment.runs / "prior").iterdir())[0]
     result = CliRunner().invoke(app, ["prior", "info", str(folder)])
     assert result.exit_code == 0, result.output
     for line in ("output_warping: negative_log", "dataset: pd1/mini:1.0.0", "held_out: "):
         assert line in result.stdout
+
+
+def test_a_study_uses_the_priors_that_are_there(experiment, evaluation, capsys):
+    methods = some_arms(experiment, "H-NLL", "Rand", iterations=2)
+    folder = run_study("acquisition", methods, "the command", chosen=True)
+    lines = capsys.readouterr().out.splitlines()
+    labels = ["H-NLL PI", "H-NLL EI", "H-NLL UCB"]
+    for label in labels:
+        assert f"pretrain {label}: 6 priors present, nothing to do" in lines
+    records = read_records(folder / RECORDS_NAME)
+    assert set(records["method"]) == {*labels, "Rand"}
+    table = pd.read_csv(folder / STUDY_TABLE_NAME)
+    assert table["arm"].tolist() == [*labels, "Rand"]
+    assert table["at"].tolist()[:3] == ["PI", "EI", "UCB"]
+    assert table["median"].notna().all()
+    figure = (folder / STUDY_FIGURE_NAME).read_text()
+    assert figure.startswith("<svg")
+    page = (folder / REPORT_NAME).read_text()
+    assert "<h2>Study: acquisition function</h2>" in page
+    assert figure in page
+
+
+def test_methods_are_compared_and_studied_from_the_command_line(experiment, evaluation):
+    common = ["--method", "Rand", "--seeds", "1", "--iterations", "2", "--runs", str(experiment.runs)]
+    common += ["--raw", str(experiment.raw)]
+    compared = CliRunner().invoke(app, ["evaluate", *common])
+    assert compared.exit_code == 0, compared.output
+    assert "Mean simple regret, 3 of 3 tasks, median over 1 seed" in compared.stdout
+    folder = Path(compared.stdout.rsplit("report: ", 1)[1].strip()).parent
+    command = read_metadata(folder / METADATA_NAME)["command"]
+    assert command.startswith("hyperbo evaluate --dataset pd1/mini:1.0.0 --method Rand --raw ")
+    # The command that the report names does nothing but what is missing: nothing.
+    again = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert again.exit_code == 0, again.output
+    assert "evaluate Rand: 3 runs present, nothing to do" in again.stdout
+    studied = CliRunner().invoke(app, ["study", "held-out", *common])
+    assert studied.exit_code == 0, studied.output
+    title = "Mean simple regret after 2 iterations by training tasks"
+    assert title in " ".join(studied.stdout.split())  # wrapped to the width of the table
+    assert "figure: " in studied.stdout
+
+
+def test_an_experiment_file_is_run_from_the_command_line(experiment, evaluation, tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        f'[experiment]\ndataset = "pd1/mini:1.0.0"\nraw = "{experiment.raw}"\nseeds = 1\niterations = 3\n'
+        '[arms."chance"]\nmethod = "Rand"\n'
+    )
+    result = CliRunner().invoke(app, ["evaluate", str(path), "--runs", str(experiment.runs)])
+    assert result.exit_code == 0, result.output
+    assert "chance" in result.stdout

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pd1_builder
-from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, STBO, GPPolicy, Rand
+from hyperbo.methods import HNLL, STBO, Rand
 from hyperbo.pretrain import Job, NLLTraining
 from hyperbo.simulate import Run, run_records, simulate
 
@@ -23,13 +22,12 @@ def data(tmp_path_factory):
 
 def test_h_nll_beats_rand_and_stbo_after_10_iterations_on_held_out_tasks(data):
     keys = [(held_out, seed) for held_out in HELD_OUT for seed in SEEDS]
-    method = HNLL(Architecture(), NLLTraining(steps=800, steps_per_call=800))
-    trained = method.pretrain([Job(data.hold_out(held_out), seed) for held_out, seed in keys])
-    priors = {key: GPPolicy(result.gp) for key, result in zip(keys, trained, strict=True)}
+    jobs = [Job(data.hold_out(held_out), seed) for held_out, seed in keys]
 
-    def regret(policy):
+    def regret(method):
+        fitted = dict(zip(keys, method.fit(jobs), strict=True))
         runs = [
-            Run(policy(task.dataset, seed), task, seed)
+            Run(method.policy(fitted[task.dataset, seed], task), task, seed)
             for task in data.tasks
             if task.dataset in HELD_OUT
             for seed in SEEDS
@@ -38,6 +36,6 @@ def test_h_nll_beats_rand_and_stbo_after_10_iterations_on_held_out_tasks(data):
         best = records.groupby(["task", "seed"])[["y", "y_max"]].max()
         return (best["y_max"] - best["y"]).mean()
 
-    pretrained = regret(lambda dataset, seed: priors[dataset, seed])
-    assert pretrained < 0.7 * regret(lambda dataset, seed: Rand().policy(4, seed))
-    assert pretrained < 0.7 * regret(lambda dataset, seed: STBO().policy(4, seed))
+    pretrained = regret(HNLL(training=NLLTraining(steps=800, steps_per_call=800)))
+    assert pretrained < 0.7 * regret(Rand())
+    assert pretrained < 0.7 * regret(STBO())

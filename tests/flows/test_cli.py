@@ -119,6 +119,11 @@ def test_an_empty_data_folder_says_so(tmp_path):
         (["prior", "info", "nowhere"], "hyperbo: nowhere holds no prior.json"),
         (["report", "nowhere"], "hyperbo: nowhere/records.parquet: run records cannot be read"),
         (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use one of"),
+        (["evaluate", "nowhere.toml"], "hyperbo: nowhere.toml: cannot be read: "),
+        (["evaluate", "--method", "Random"], "hyperbo: unknown method 'Random'; use H-NLL, "),
+        (["evaluate", "--method", "no_module:Own"], "hyperbo: method 'no_module:Own' cannot be imported: "),
+        (["evaluate", "--method", "Rand", "--dataset", "pd1/mini"], "hyperbo: dataset 'pd1/mini' names no"),
+        (["study", "structure", "--method", "Random"], "hyperbo: unknown method 'Random'; use H-NLL, "),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):
@@ -134,7 +139,21 @@ def test_an_error_is_one_line_and_exit_code_1(arguments, message, tmp_path, monk
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["demo", "--seeds", "0"], ["demo", "--seeds", "many"], ["collect"], ["data", "info"]],
+    [
+        ["nonsense"],
+        ["demo", "--seeds", "0"],
+        ["demo", "--seeds", "many"],
+        ["collect"],
+        ["data", "info"],
+        ["evaluate"],
+        ["evaluate", "--protocol", "none", "--method", "Rand"],
+        # The file says how many.
+        ["evaluate", "experiment.toml", "--iterations", "5"],
+        ["study"],
+        ["study", "nothing"],
+        ["report"],
+        ["report", "one", "two"],
+    ],
 )
 def test_wrong_arguments_exit_with_2(arguments):
     result = hyperbo(*arguments)

@@ -1,0 +1,72 @@
+"""Work in batches of runs of which some may fail: a failure costs its own run, not the batch."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+
+from flows.identities import Key
+from flows.progress import say
+from hyperbo.errors import HyperBOError
+
+
+def isolate(
+    what: str,
+    keys: Sequence[Key],
+    work: Callable[[Sequence[Key]], None],
+    finished: Callable[[Key], bool],
+) -> dict[Key, str]:
+    """Do work on runs as one batch; where that fails, on each that is left alone.
+
+    Args:
+      what: the work, for people.
+      keys: the runs.
+      work: works on some of them, and records each that it finishes.
+      finished: whether a run is recorded.
+
+    Returns:
+      The runs that failed, and why.
+
+    Raises:
+      OSError: files cannot be written or read, which no method is to blame for.
+    """
+    error = _attempt(work, keys)
+    if error is None:
+        return {}
+    left = [key for key in keys if not finished(key)]
+    if not left:
+        raise error
+    if len(keys) == 1:
+        failed = {keys[0]: error}
+    else:
+        say(f"{what}: {_reason(error)}; trying {len(left)} one by one")
+        attempts = {key: _attempt(work, [key]) for key in left}
+        failed = {key: error for key, error in attempts.items() if error is not None}
+    _tell(what, failed)
+    return {key: _reason(error) for key, error in failed.items()}
+
+
+def _attempt(work: Callable[[Sequence[Key]], None], keys: Sequence[Key]) -> Exception | None:
+    try:
+        work(keys)
+    except OSError:
+        raise
+    except Exception as error:
+        return error
+    return None
+
+
+def _tell(what: str, failed: Mapping[Key, Exception]) -> None:
+    """One line for each reason, with a traceback where it is no error of ours."""
+    by_reason: dict[str, list[Key]] = {}
+    for key, error in failed.items():
+        by_reason.setdefault(_reason(error), []).append(key)
+    for reason, keys in by_reason.items():
+        (held_out, seed), error = keys[0], failed[keys[0]]
+        say(f"{what}: {len(keys)} failed, the first with {held_out} held out and seed {seed}: {reason}")
+        if not isinstance(error, HyperBOError):
+            traceback.print_exception(error)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, HyperBOError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,260 @@
+"""Evaluations on versions written by hand: what is recorded, and what failure and interruption leave."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from hpob_records import BEGINNINGS, hpob_records
+from typer.testing import CliRunner
+from version_folders import record, write_version
+
+from flows import evaluate as evaluate_module
+from flows import evaluation_folder
+from flows import report as report_module
+from flows.cli import app
+from flows.evaluate import simulate_arm
+from flows.evaluation_folder import read
+from flows.experiment import Arm, Experiment
+from flows.experiment_file import read_experiment
+from flows.jobs import end_with_outcome
+from flows.pretrain import LOSSES_OF_PRIOR, pretrain_arm
+from flows.report import write_evaluation
+from hyperbo import simulate as simulate_module
+from hyperbo.errors import NumericalError
+from hyperbo.evaluation.losses import validate_losses
+from hyperbo.evaluation.regret import simple_regrets
+from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.methods import HNLL, Decision, PretrainedMethod, Rand
+from hyperbo.methods.rand import RandPolicy
+from hyperbo.pretrain import Job, NLLTraining
+from hyperbo.simulate import Simulation
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+ITERATIONS = 3
+H_NLL = HNLL(Architecture((3,)), NLLTraining(2, 4, steps_per_call=2))
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    tasks = ("one-a", "one-b", "two-a")
+    trials = [
+        record(name, f"{name}/{i}", i / 8, 0.1 + ((i + 3 * offset) % 8) / 10)
+        for offset, name in enumerate(tasks)
+        for i in range(8)
+    ]
+    write_version(folder, "pd1/mini:1.0.0", {"matched": trials})
+    splits = {"train": hpob_records(("s-1", "s-2")), "test": hpob_records(("s-4", "s-5"), BEGINNINGS)}
+    write_version(folder, "hpob/4796:1.0.0", splits, warping="identity")
+    return folder
+
+
+@pytest.fixture
+def experiment(data_dir, tmp_path):
+    return Experiment({"Rand": Arm(Rand())}, tmp_path / "runs", data_dir, seeds=(0, 1), iterations=ITERATIONS)
+
+
+@pytest.fixture
+def without_report(monkeypatch):
+    """Nothing is drawn: the page has tests of its own."""
+    monkeypatch.setattr(
+        evaluation_folder, "write_report", lambda records, metadata, path, losses: path.write_text("")
+    )
+
+
+def run(experiment):
+    """The steps of `flows.retrain` on a version that is there, without Prefect."""
+    failures = {}
+    for label, arm in experiment.arms.items():
+        if isinstance(arm.method, PretrainedMethod):
+            failures |= pretrain_arm.fn(experiment, label)
+    for label in experiment.arms:
+        failures |= simulate_arm.fn(experiment, label, failures)
+    return write_evaluation.fn(experiment, "the command", failures)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Random search that cannot learn with seed 1, or cannot at all."""
+
+    always: bool = False
+
+    def fit(self, jobs: Sequence[Job], progress=None) -> list[None]:
+        if self.always or any(job.seed == 1 for job in jobs):
+            raise NumericalError("no use in seed 1")
+        return [None] * len(jobs)
+
+    def policy(self, fitted: None, task) -> RandPolicy:
+        return RandPolicy()
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys):
+    experiment = replace(experiment, arms={"Failing": Arm(Failing()), "Rand": Arm(Rand())})
+    folder = run(experiment)
+    evaluation = read(folder)
+    counted = evaluation.records.groupby(["method", "seed"])["task"].nunique().to_dict()
+    assert counted == {("Failing", 0): 3, ("Rand", 0): 3, ("Rand", 1): 3}
+    failures = evaluation.metadata.get("failures", [])
+    assert {(each["method"], each["seed"], each["reason"]) for each in failures} == {
+        ("Failing", 1, "no use in seed 1")
+    }
+    assert {each["task"] for each in failures} == {"one-a", "one-b", "two-a"}
+    lines = capsys.readouterr().out
+    said = "evaluate Failing: 2 failed, the first with one held out and seed 1: no use in seed 1"
+    assert said in lines.splitlines()
+    assert "evaluate Failing: 2 runs in" in lines
+    with pytest.raises(typer.Exit) as ended:
+        end_with_outcome(folder)
+    assert ended.value.exit_code == 1
+    said = capsys.readouterr()
+    assert "Failing: 3 runs failed: no use in seed 1" in said.err
+    # What failed is tried again; once it succeeds, the evaluation with holes does not stand in the way.
+    assert run(experiment) == folder
+    assert "evaluate Failing: 0 runs in" in capsys.readouterr().out
+    whole = replace(experiment, arms={"Failing": Arm(Rand()), "Rand": Arm(Rand())})
+    repaired = run(whole)
+    assert repaired != folder
+    end_with_outcome(repaired)
+
+
+def test_when_every_run_fails_there_is_no_evaluation(experiment):
+    with pytest.raises(NumericalError, match="every run failed; the first: no use in seed 1"):
+        run(replace(experiment, arms={"Failing": Arm(Failing(always=True))}))
+
+
+@pytest.mark.usefixtures("without_report")
+def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys, monkeypatch):
+    monkeypatch.setattr(simulate_module, "CPU_RUNS_PER_DEVICE", 1)  # of 6 runs, 2 at a time
+    simulate = evaluate_module.simulate
+
+    def interrupted(*arguments, finished, **options):
+        parts = []
+
+        def stop(part: Simulation) -> None:
+            finished(part)
+            parts.append(part)
+            if len(parts) == 2:
+                raise KeyboardInterrupt
+
+        return simulate(*arguments, finished=stop, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(evaluate_module, "simulate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(experiment)
+    capsys.readouterr()
+    # Four runs of six are those of both seeds on the two tasks of the first fold.
+    folder = run(experiment)
+    assert "evaluate Rand: 2 runs in 0 s, 2 were present" in capsys.readouterr().out
+    assert len(read(folder).records) == 3 * 2 * ITERATIONS
+
+
+def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(experiment, capsys):
+    other = replace(H_NLL, decision=Decision("upper_confidence_bound"))
+    arms = {"H-NLL PI": Arm(H_NLL), "H-NLL UCB": Arm(other), "H-NLL again": Arm(H_NLL)}
+    folder = run(replace(experiment, arms=arms, seeds=(0,)))
+    lines = capsys.readouterr().out.splitlines()
+    assert "pretrain H-NLL UCB: 2 priors present, nothing to do" in lines
+    assert "evaluate H-NLL again: 2 runs present, nothing to do" in lines
+    assert len(list((experiment.runs / "prior").glob("*/prior.json"))) == 2
+    evaluation = read(folder)
+    by_label = dict(list(evaluation.records.groupby("method")))
+    assert set(by_label) == set(arms)
+    shared = ["task", "seed", "iteration", "trial_id", "prior"]
+    first, again = (by_label[label][shared].reset_index(drop=True) for label in ("H-NLL PI", "H-NLL again"))
+    assert first.equals(again)
+    # What was predicted of each observation, and the losses of the priors, are there for the report.
+    assert np.isfinite(evaluation.records[["mean", "deviation"]]).all(axis=None)
+    assert evaluation.losses is not None
+    kinds = evaluation.losses.groupby("kind").size().to_dict()
+    assert kinds == {"training_nll": 3 * 2, "test_nll": 3 * 3}
+    assert evaluation.metadata["methods"]["H-NLL UCB"]["configuration"]["decision"]["acquisition"] == (
+        "upper_confidence_bound"
+    )
+
+
+@pytest.mark.usefixtures("without_report")
+def test_hpob_begins_as_prescribed_repeats_nothing_and_normalises_regret(experiment):
+    experiment = replace(experiment, dataset="hpob/4796:1.0.0", protocol="hpob", seeds=(0, 2))
+    evaluation = read(run(experiment))
+    records = evaluation.records
+    # Seed 0 of the method with both initialisations, then seed 2.
+    assert evaluation.metadata["seeds"] == [0, 1, 4, 5]
+    assert evaluation.metadata.get("runs_per_prior") == 2
+    assert evaluation.metadata.get("objective") == {"name": "best_valid/error_rate", "direction": "maximize"}
+    regrets = simple_regrets(records, evaluation.metadata)
+    for (task, seed), of_run in records.groupby(["task", "seed"]):
+        first = int(task[-1]) / 100
+        begun = BEGINNINGS[task][f"test{seed % 2}"]
+        observed = [int(trial.rpartition("/")[2]) for trial in of_run["trial_id"]]
+        assert len({*begun, *observed}) == len(begun) + ITERATIONS
+        values = np.array([row / 10 + first for row in observed])
+        best = np.maximum.accumulate(np.append(max(row / 10 + first for row in begun), values))[1:]
+        expected = (0.7 + first - best) / 0.7
+        place = regrets.tasks.index(task), regrets.seeds.index(seed)
+        np.testing.assert_allclose(regrets.values[(0, *place)], expected, atol=1e-12)
+
+
+def test_the_losses_of_a_prior_are_those_of_all_its_runs(data_dir, tmp_path):
+    bed = Experiment(
+        {"Rand": Arm(Rand())}, data=data_dir, dataset="hpob/4796:1.0.0", protocol="hpob"
+    ).test_bed()
+    priors = {}
+    for seed in (0, 3):
+        priors["test", seed] = tmp_path / f"prior{seed}"
+        priors["test", seed].mkdir()
+        rows = pd.DataFrame({"held_out": ["s-4"], "task": ["s-4"], "kind": ["test_nll"], "value": [seed / 2]})
+        rows.to_parquet(priors["test", seed] / LOSSES_OF_PRIOR)
+    losses = report_module._losses({"H-NLL": report_module._Finished({}, priors)}, bed)
+    assert losses is not None
+    validate_losses(losses)
+    assert dict(zip(losses["seed"], losses["value"], strict=True)) == {0: 0.0, 1: 0.0, 6: 1.5, 7: 1.5}
+
+
+def test_evaluations_of_several_machines_become_one(experiment, tmp_path):
+    both = read(run(experiment))
+    apart = [
+        run(replace(experiment, seeds=(seed,), runs=tmp_path / f"machine{seed}")) for seed in experiment.seeds
+    ]
+    out = tmp_path / "joined"
+    joined = CliRunner().invoke(app, ["report", *map(str, apart), "--out", str(out)])
+    assert joined.exit_code == 0, joined.output
+    assert f"report: {out / 'report.html'}" in joined.stdout
+    key = ["task", "seed", "iteration"]
+    found, expected = (
+        each.records.sort_values(key).reset_index(drop=True)[[*key, "trial_id", "y"]]
+        for each in (read(out), both)
+    )
+    assert found.equals(expected)
+    assert (out / "report.html").read_text().startswith("<!DOCTYPE html>")
+    again = CliRunner().invoke(app, ["report", *map(str, apart), "--out", str(out)])
+    assert again.exit_code == 1
+    assert "exists already; name a new folder with --out" in again.stderr
+    assert {path.name for path in tmp_path.iterdir() if "joined" in path.name} == {"joined"}
+    assert CliRunner().invoke(app, ["report", *map(str, apart)]).exit_code == 2
+
+
+@pytest.mark.usefixtures("without_report")
+def test_the_example_of_ones_own_method_runs_and_beats_chance(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    # Tasks whose best inputs are close together.
+    trials = [
+        record(name, f"{name}/{i}", i / 64, 0.1 + abs(i / 64 - 0.6 - offset / 100))
+        for offset, name in enumerate(("one-a", "two-a", "three-a", "four-a"))
+        for i in range(64)
+    ]
+    write_version(tmp_path / "data", "pd1/mini:1.0.0", {"matched": trials})
+    example = read_experiment(EXAMPLES / "nearest_neighbour.toml", tmp_path / "runs", tmp_path / "data")
+    evaluation = read(run(replace(example, iterations=5)))
+    regret = simple_regrets(evaluation.records, evaluation.metadata).at(5).mean(axis=(1, 2))
+    assert regret[0] < 0.3 * regret[1]
+    source = evaluation.metadata["methods"]["nearest neighbour"]["source_sha256"]
+    assert len(source) == 64
