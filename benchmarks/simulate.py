@@ -33,6 +33,7 @@ import jax  # noqa: E402 - after the devices have been made
 import jax.numpy as jnp  # noqa: E402
 import scipy.linalg  # noqa: E402
 import scipy.optimize  # noqa: E402
+from jax.flatten_util import ravel_pytree  # noqa: E402
 
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise  # noqa: E402
 from hyperbo.methods import HNLL, STBO, prior_in_use  # noqa: E402
@@ -125,7 +126,7 @@ def plain_single_task(data: TuningData) -> None:
     method = STBO()
     with jax.enable_x64(True):
         start = jax.tree.map(jnp.asarray, prior(0))
-        flat, unflatten = jax.flatten_util.ravel_pytree(start)
+        flat, unflatten = ravel_pytree(start)
         mask = jnp.arange(ITERATIONS)
 
         @jax.jit
@@ -154,7 +155,7 @@ def plain_single_task(data: TuningData) -> None:
 
 def ours(make: Callable[[TuningData], list[Run]]) -> Callable[[TuningData], None]:
     def run(data: TuningData) -> None:
-        simulate(make(data), ITERATIONS)
+        simulate(make(data), ITERATIONS).require_usable()
 
     return run
 

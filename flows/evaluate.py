@@ -14,8 +14,17 @@ from flows import ledger
 from flows.environment import run_facts
 from flows.evaluation_folder import RECORDS_NAME
 from flows.experiment import Arm, Experiment
-from flows.failures import isolate
-from flows.identities import Failures, Identities, Key, prior_identities, simulation_identities
+from flows.failures import isolate, tell_single_runs
+from flows.identities import (
+    Failures,
+    Identities,
+    Key,
+    RunFailures,
+    all_failed,
+    partial_identity,
+    prior_identities,
+    simulation_identities,
+)
 from flows.methods import method_name
 from flows.progress import progress_line, say
 from flows.protocols import TestBed
@@ -35,7 +44,7 @@ def evaluate(experiment: Experiment, command: str, failures: Failures | None = N
     Args:
       experiment: what is compared.
       command: what to type to run it again; written into the report.
-      failures: priors that could not be trained, and why.
+      failures: runs whose priors could not be trained, and why.
 
     Returns:
       The folder of the evaluation: records, metadata, report.
@@ -52,6 +61,9 @@ def evaluate(experiment: Experiment, command: str, failures: Failures | None = N
 @task(task_run_name="evaluate {label}", persist_result=False, cache_policy=NO_CACHE)
 def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Failures:
     """Simulate an arm's missing runs and record each in the ledger as soon as it is finished.
+
+    Where single runs of Bayesian optimization fail, the others are recorded as a part
+    (`flows.identities.partial_identity`); a later start simulates the whole again.
 
     Args:
       experiment: what is compared.
@@ -74,25 +86,26 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
         say(f"evaluate {label}: {present} runs present, nothing to do")
         return {}
     priors = _priors(experiment, bed, arm, label, missing)
-    started = time.time()
+    partly: dict[Key, RunFailures] = {}
+    started, what = time.time(), f"evaluate {label}"
 
     def work(keys: Sequence[Key]) -> None:
         begun = time.time()
         fitted = _fitted(bed, arm, keys, priors, label)
-        _simulate(experiment, bed, arm, label, fitted, identities, (time.time() - begun) / len(keys))
+        _simulate(experiment, bed, arm, label, fitted, identities, (time.time() - begun) / len(keys), partly)
 
-    failed = isolate(
-        f"evaluate {label}",
-        missing,
-        work,
-        lambda key: ledger.find(experiment.runs, identities[key]) is not None,
-    )
+    def done(key: Key) -> bool:
+        return key in partly or ledger.find(experiment.runs, identities[key]) is not None
+
+    wholly = isolate(what, missing, work, done)
+    tell_single_runs(what, partly)
+    failed = {key: all_failed(bed, key, reason) for key, reason in wholly.items()} | partly
     seconds = time.time() - started
     say(
-        f"evaluate {label}: {len(missing) - len(failed)} runs in {seconds:.0f} s, {present} were present"
+        f"{what}: {len(missing) - len(failed)} runs in {seconds:.0f} s, {present} were present"
         + (f", {len(failed)} failed" if failed else "")
     )
-    return {(label, key): reason for key, reason in failed.items()}
+    return {(label, key): runs for key, runs in failed.items()}
 
 
 def _priors(
@@ -134,15 +147,28 @@ def _simulate(
     fitted: Mapping[Key, Any],
     identities: Identities,
     fit_seconds: float,
+    partly: dict[Key, RunFailures],
 ) -> None:
+    """Simulate and record; `partly` gets what failed of each simulation that is not whole."""
     runs = {key: _runs(bed, arm, key, learned) for key, learned in fitted.items()}
 
     def record(key: Key, simulation: Simulation, facts: Mapping[str, Any]) -> None:
-        records = run_records(method_name(arm.method), runs[key], simulation)
-        records["prior"] = identities[key].get("prior", "")
+        identity = identities[key]
+        ran = list(zip(runs[key], simulation.failures, strict=True))
+        failures = {(run.task.name, run.seed): reason for run, reason in ran if reason is not None}
+        usable = [row for row, (_, reason) in enumerate(ran) if reason is None]
+        if failures:
+            partly[key] = failures
+            identity = partial_identity(identity, failures)
+        if not usable:
+            return
+        records = run_records(
+            method_name(arm.method), [runs[key][row] for row in usable], simulation.rows(usable)
+        )
+        records["prior"] = identity.get("prior", "")
         ledger.finish(
             experiment.runs,
-            identities[key],
+            identity,
             lambda folder: write_records(records, folder / RECORDS_NAME),
             {**facts, "fit_seconds": fit_seconds},
         )
@@ -189,8 +215,8 @@ def _by_key(
         ready: list[tuple[Key, Simulation]] = []
         while waiting and len(held.choices) >= counts[waiting[0]]:
             key = waiting.pop(0)
-            ready.append((key, held.rows(slice(counts[key]))))
-            held = held.rows(slice(counts[key], None))
+            ready.append((key, held.rows(range(counts[key]))))
+            held = held.rows(range(counts[key], len(held.choices)))
         if ready:
             facts = run_facts(since, shares=len(ready))
             since = time.time()

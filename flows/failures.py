@@ -5,9 +5,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from flows.identities import Key
+from flows.identities import Key, RunFailures
 from flows.progress import say
 from hyperbo.errors import HyperBOError
+from hyperbo.evaluation.findings import count
 
 
 def isolate(
@@ -44,6 +45,13 @@ def isolate(
         failed = {key: error for key, error in attempts.items() if error is not None}
     _tell(what, failed)
     return {key: _reason(error) for key, error in failed.items()}
+
+
+def tell_single_runs(what: str, failed: Mapping[Key, RunFailures]) -> None:
+    """One line where single runs of Bayesian optimization failed, beside others of their simulations."""
+    reasons = [reason for of_key in failed.values() for reason in of_key.values()]
+    if reasons:
+        say(f"{what}: {count(len(reasons), 'single run')} failed, the first: {reasons[0]}")
 
 
 def _attempt(work: Callable[[Sequence[Key]], None], keys: Sequence[Key]) -> Exception | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
 from typing import Any
 
+from flows import ledger
 from flows.experiment import Arm, Experiment
 from flows.ledger import run_id
 from flows.methods import method_identity
@@ -20,8 +21,10 @@ from hyperbo.tuning_data import TuningData
 # A run of a method: the fold, and the seed of what is learned.
 Key = tuple[str, int]
 Identities = dict[Key, dict[str, Any]]
-# Runs of an arm that failed, and why.
-Failures = Mapping[tuple[str, Key], str]
+# Runs of Bayesian optimization that failed, by test task and seed in records, and why.
+RunFailures = Mapping[tuple[str, int], str]
+# What failed, by arm and run of its method.
+Failures = Mapping[tuple[str, Key], RunFailures]
 
 # What a pre-trained method decides by; its prior does not depend on it.
 _NOT_OF_THE_PRIOR = ("decision", "refit_iterations")
@@ -73,12 +76,35 @@ def simulation_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Ide
     return identities
 
 
+def all_failed(bed: TestBed, key: Key, reason: str) -> RunFailures:
+    """All runs of a simulation, for one reason."""
+    held_out, seed = key
+    return {
+        (test.name, run_seed): reason
+        for test in bed.folds[held_out].tests
+        for run_seed in bed.run_seeds(seed)
+    }
+
+
+def partial_identity(identity: ledger.Identity, failures: RunFailures) -> dict[str, Any]:
+    """A simulation without the runs that failed.
+
+    It is another than the whole one, which stays missing: a later start tries that again.
+    """
+    return {**identity, "failed": [list(run) for run in failures]}
+
+
 def evaluation_identity(
-    experiment: Experiment, bed: TestBed, simulations: Mapping[str, Identities], failures: Failures
+    experiment: Experiment, bed: TestBed, simulations: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """An evaluation: the simulations of all arms joined, with their report.
+    """An evaluation: the simulations of all arms joined, with their report, which is about the first arm.
 
     One that lacks runs is another than the one that has them, so that it does not stand in the way.
+
+    Args:
+      experiment: what is compared.
+      bed: its data under its protocol.
+      simulations: by arm, the ids in the ledger of those that are there.
     """
     return {
         "kind": "evaluation",
@@ -87,10 +113,9 @@ def evaluation_identity(
         "seeds": list(experiment.seeds),
         "iterations": experiment.iterations,
         "arms": {label: arm.description() for label, arm in experiment.arms.items()},
-        "simulations": {
-            label: [run_id(identity) for key, identity in of_arm.items() if (label, key) not in failures]
-            for label, of_arm in simulations.items()
-        },
+        # Objects compare without the order of their keys.
+        "order": list(experiment.arms),
+        "simulations": {label: list(of_arm) for label, of_arm in simulations.items()},
         "code_version": running_code(),
     }
 

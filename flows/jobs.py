@@ -36,19 +36,27 @@ def serving(runs: Path) -> Iterator[None]:
 def tell_outcome(folder: Path) -> bool:
     """Print the summary of an evaluation, of a study its table, where the report is, and what failed.
 
+    There is no summary where no task was completed by all methods.
+
     Returns:
       Whether no run failed.
     """
     import rich
 
     from flows import evaluation_folder
+    from hyperbo.evaluation.findings import count
     from hyperbo.evaluation.regret import simple_regrets
+    from hyperbo.evaluation.run_array import any_comparable
     from hyperbo.evaluation.study import study_points, study_table
     from hyperbo.evaluation.summary import summary_table
 
     evaluation = evaluation_folder.read(folder)
     metadata = evaluation.metadata
-    rich.print(summary_table(simple_regrets(evaluation.records, metadata)))
+    regrets = simple_regrets(evaluation.records, metadata)
+    if any_comparable(regrets):
+        rich.print(summary_table(regrets))
+    else:
+        typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)
     if points:
         rich.print(study_table(points, metadata["iterations"]))
@@ -56,8 +64,8 @@ def tell_outcome(folder: Path) -> bool:
     typer.echo(f"report: {folder / evaluation_folder.REPORT_NAME}")
     failures = metadata.get("failures", [])
     counts = Counter((each["method"], each["reason"]) for each in failures)
-    for (method, reason), count in counts.items():
-        typer.secho(f"hyperbo: {method}: {count} runs failed: {reason}", fg="red", err=True)
+    for (method, reason), times in counts.items():
+        typer.secho(f"hyperbo: {method}: {count(times, 'run')} failed: {reason}", fg="red", err=True)
     return not failures
 
 

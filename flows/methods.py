@@ -7,6 +7,7 @@ import importlib
 import inspect
 import sys
 from dataclasses import asdict, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
             f"{name!r} is no method",
             fix="write a frozen dataclass with fit and policy, hyperbo.methods.Method",
         )
+    _source_sha256(found)
     return found
 
 
@@ -70,11 +72,19 @@ def method_name(method: Method) -> str:
 
 
 def method_identity(method: Method) -> dict[str, Any]:
-    """What a method is, as plain values: name and configuration; of one's own method also its source."""
+    """What a method is, as plain values: name and configuration; of one's own method also its source.
+
+    The source is the one that was imported: a file edited later is not what is running.
+    """
     name = method_name(method)
     identity: dict[str, Any] = {"method": name, "configuration": asdict(method)}  # type: ignore[call-overload]
     if name not in METHODS:
         # The version of our code says nothing of theirs.
-        source = Path(inspect.getfile(type(method))).read_bytes()
-        identity["source_sha256"] = hashlib.sha256(source).hexdigest()
+        identity["source_sha256"] = _source_sha256(type(method))
     return identity
+
+
+@cache
+def _source_sha256(of_class: type[Any]) -> str:
+    """Hash of the file that defines a class, read once: `method_class` asks for it on import."""
+    return hashlib.sha256(Path(inspect.getfile(of_class)).read_bytes()).hexdigest()

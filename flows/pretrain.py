@@ -18,7 +18,7 @@ from flows.checkpoints import checkpoints_of, pretrain_from_checkpoint
 from flows.environment import run_facts
 from flows.experiment import Arm, Experiment
 from flows.failures import isolate
-from flows.identities import Failures, Identities, Key, prior_identities
+from flows.identities import Failures, Identities, Key, RunFailures, all_failed, prior_identities
 from flows.methods import method_name
 from flows.progress import progress_line, say
 from flows.protocols import TestBed
@@ -31,7 +31,7 @@ from hyperbo.tuning_data import Task, TuningData
 from pd1_builder.catalog import find
 from pd1_builder.manifest import read_manifest
 
-# Beside a prior: its losses on training and test tasks.
+# Beside a prior: its losses on training tasks and on all others.
 LOSSES_OF_PRIOR = "losses.parquet"
 
 
@@ -40,12 +40,12 @@ def pretrain(experiment: Experiment) -> Failures:
     """Pre-train what is missing, for every arm with a prior: one prior per fold and seed.
 
     Returns:
-      The priors that could not be trained, and why.
+      The runs whose priors could not be trained, and why.
 
     Raises:
       HyperBOError: as `pretrain_arm`.
     """
-    failures: dict[tuple[str, Key], str] = {}
+    failures: dict[tuple[str, Key], RunFailures] = {}
     for label, arm in experiment.arms.items():
         if isinstance(arm.method, PretrainedMethod):
             failures |= pretrain_arm(experiment, label)
@@ -59,7 +59,7 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
     A batch that was killed goes on from its last checkpoint.
 
     Returns:
-      The priors that could not be trained, and why.
+      The runs whose priors could not be trained, and why.
 
     Raises:
       HyperBOError: as `Experiment.test_bed`.
@@ -89,7 +89,7 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
         f"{what}: {len(missing) - len(failed)} priors trained in {seconds:.0f} s, {present} were present"
         + (f", {len(failed)} failed" if failed else "")
     )
-    return {(label, key): reason for key, reason in failed.items()}
+    return {(label, key): all_failed(bed, key, reason) for key, reason in failed.items()}
 
 
 def _pretrain(

@@ -20,6 +20,7 @@ from flows.identities import (
     Failures,
     Key,
     evaluation_identity,
+    partial_identity,
     prior_identities,
     running_code,
     simulation_identities,
@@ -63,24 +64,22 @@ def write_evaluation(experiment: Experiment, command: str, failures: Failures) -
       HyperBOError: as `hyperbo.evaluation.report.write_report`.
     """
     bed = experiment.test_bed()
-    simulations = {
-        label: simulation_identities(experiment, bed, arm) for label, arm in experiment.arms.items()
-    }
-    identity = evaluation_identity(experiment, bed, simulations, failures)
+    finished = {}
+    for label, arm in experiment.arms.items():
+        priors = prior_identities(experiment, bed, arm) if isinstance(arm.method, PretrainedMethod) else {}
+        finished[label] = _Finished(
+            _found(experiment, label, simulation_identities(experiment, bed, arm), failures),
+            _found(experiment, label, priors, failures),
+        )
+    ids = {label: [found.name for found in of_arm.simulations.values()] for label, of_arm in finished.items()}
+    if not any(ids.values()):
+        raise NumericalError(f"every run failed; the first: {_failed_runs(failures)[0]['reason']}")
+    identity = evaluation_identity(experiment, bed, ids)
     folder = ledger.run_folder(experiment.runs, identity)
     if ledger.find(experiment.runs, identity) is not None:
         say("report: present, nothing to do")
         return folder
     started = time.time()
-    finished = {}
-    for label, arm in experiment.arms.items():
-        priors = prior_identities(experiment, bed, arm) if isinstance(arm.method, PretrainedMethod) else {}
-        finished[label] = _Finished(
-            _found(experiment, label, simulations[label], failures),
-            _found(experiment, label, priors, failures),
-        )
-    if not any(of_arm.simulations for of_arm in finished.values()):
-        raise NumericalError(f"every run failed; the first: {next(iter(failures.values()))}")
     evaluation = Evaluation(
         _records(finished),
         validate_metadata(_metadata(experiment, bed, command, finished, failures)),
@@ -101,14 +100,16 @@ def _found(
 ) -> dict[Key, Path]:
     folders = {}
     for key, identity in identities.items():
-        folder = ledger.find(experiment.runs, identity)
-        if folder is not None:
-            folders[key] = folder
-        elif (label, key) not in failures:
+        folder, failed = ledger.find(experiment.runs, identity), failures.get((label, key))
+        if folder is None and failed is None:
             raise NotAvailableError(
                 f"the {identity['kind']} of {label} on {key[0]} with seed {key[1]} is not in "
                 f"{experiment.runs}; run the whole job"
             )
+        if folder is None and failed is not None:
+            folder = ledger.find(experiment.runs, partial_identity(identity, failed))
+        if folder is not None:
+            folders[key] = folder
     return folders
 
 
@@ -125,14 +126,19 @@ def _records(finished: Mapping[str, _Finished]) -> pd.DataFrame:
 
 
 def _losses(finished: Mapping[str, _Finished], bed: TestBed) -> pd.DataFrame | None:
-    """The losses of a prior under the seeds of all runs that it served."""
+    """The losses of a prior under the seeds of all runs that it served; those of test tasks alone."""
+    tests = {test.name for test in bed.tests}
     frames = [
         pd.read_parquet(folder / LOSSES_OF_PRIOR).assign(method=label, seed=run_seed)
         for label, of_arm in finished.items()
         for (_, seed), folder in of_arm.priors.items()
         for run_seed in bed.run_seeds(seed)
     ]
-    return pd.concat(frames, ignore_index=True) if frames else None
+    if not frames:
+        return None
+    losses = pd.concat(frames, ignore_index=True)
+    tested = losses["held_out"].isin(tests | bed.folds.keys()) & losses["task"].isin({"", *tests})
+    return losses[tested].reset_index(drop=True)
 
 
 def _metadata(
@@ -183,13 +189,17 @@ def _metadata(
             "direction": output_warping(str(parameters["warping"])).direction,
         },
         "flat_tasks": list(bed.flat_training_tasks),
-        "failures": [
-            {"method": label, "task": test.name, "seed": run_seed, "reason": reason}
-            for (label, (held_out, seed)), reason in failures.items()
-            for test in bed.folds[held_out].tests
-            for run_seed in bed.run_seeds(seed)
-        ],
+        "failures": _failed_runs(failures),
     }
+
+
+def _failed_runs(failures: Failures) -> list[dict[str, Any]]:
+    """What failed, run by run, as metadata have it."""
+    return [
+        {"method": label, "task": task_name, "seed": run_seed, "reason": reason}
+        for (label, _), runs in failures.items()
+        for (task_name, run_seed), reason in runs.items()
+    ]
 
 
 def _seconds(facts: Mapping[str, list[dict[str, Any]]]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from hyperbo.gp.numerics import double_precision
 from hyperbo.objectives import mean_ekl, task_nll
 from hyperbo.parallel import batched, pad_batch
 from hyperbo.subsets import at_most_points, only_tasks
-from hyperbo.tuning_data import MatchedBlock, TuningData, pad_tasks
+from hyperbo.tuning_data import MatchedBlock, Task, TuningData, pad_tasks
 
 # A covariance of a hundred thousand trials, as HPO-B has them, cannot be factorised.
 MOST_POINTS = 1000
@@ -33,8 +33,10 @@ def prior_losses(
 ) -> list[pd.DataFrame]:
     """Losses of priors, section "Correlations between the Test NLL, Pre-training Loss and BO Performance".
 
-    NLLs, Eq. (singleml), are on at most 1,000 trials of a task, drawn once, whatever of them was trained on;
-    EKLs, Eq. (multi-kl) of Eq. (degenerate), on all matched inputs. A loss that is not finite has no row.
+    Test losses are those of every task outside the fold's training data, whether the fold tests it or not: a
+    prior does not depend on what is tested. NLLs, Eq. (singleml), are on at most 1,000 trials of a task,
+    drawn once, whatever of them was trained on; EKLs, Eq. (multi-kl) of Eq. (degenerate), on all matched
+    inputs. A loss that is not finite has no row.
 
     Args:
       data: all tasks.
@@ -52,12 +54,13 @@ def prior_losses(
         rows: list[tuple[str, str, str, float]] = []
         learned = float(np.mean(of_prior[[column[name] for name in training]]))
         learned_ekl = _ekl(gp, only_tasks(data, training).blocks)
-        for held_out in _held_out(fold):
+        whole = {task.name for task in fold.training.tasks}
+        outside = [task for task in data.tasks if task.name not in whole]
+        for held_out in dict.fromkeys(_held_out(fold, task) for task in outside):
             rows.append((held_out, "", "training_nll", learned))
             rows.append((held_out, "", "training_ekl", learned_ekl))
-        for task in fold.tests:
-            both = only_tasks(data, {*(each.name for each in fold.training.tasks), task.name})
-            held_out = fold.name if fold.name in (task.name, task.dataset) else task.name
+        for task in outside:
+            both, held_out = only_tasks(data, {*whole, task.name}), _held_out(fold, task)
             rows.append((held_out, task.name, "test_nll", float(of_prior[column[task.name]])))
             rows.append((held_out, task.name, "test_ekl", _ekl(gp, both.blocks)))
         frame = pd.DataFrame(rows, columns=["held_out", "task", "kind", "value"])
@@ -65,10 +68,9 @@ def prior_losses(
     return frames
 
 
-def _held_out(fold: Fold) -> tuple[str, ...]:
-    """What the prior was trained without, as losses name it: a task dataset, or each test task."""
-    datasets = {task.dataset for task in fold.tests}
-    return (fold.name,) if fold.name in datasets else tuple(task.name for task in fold.tests)
+def _held_out(fold: Fold, task: Task) -> str:
+    """What the prior was trained without, as losses name it: the fold's task dataset, or the task itself."""
+    return fold.name if fold.name == task.dataset else task.name
 
 
 def _ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock]) -> float:

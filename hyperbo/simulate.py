@@ -25,7 +25,7 @@ from hyperbo.pretrain import Progress, no_progress
 from hyperbo.tuning_data import Task, pad_tasks
 
 # A CPU device goes through its runs one by one: few at a time keep memory small and progress alive.
-CPU_RUNS_PER_DEVICE = 8
+CPU_RUNS_PER_DEVICE = 4
 
 
 @dataclass(frozen=True)
@@ -57,27 +57,46 @@ class Run:
 class Simulation:
     """What runs did; every array has a row per run and a column per iteration.
 
+    A run fails where its policy scores a candidate NaN. Its rows mean nothing then.
+
     Attributes:
       choices: the candidate observed, as a row of the run's task.
       mean: predictive mean of the observation, before it was made; NaN where the policy predicts nothing.
       deviation: its predictive standard deviation, noise included; NaN likewise.
+      failures: of each run why it failed; None where it did not.
     """
 
     choices: Int64[np.ndarray, "runs iterations"]
     mean: Float64[np.ndarray, "runs iterations"]
     deviation: Float64[np.ndarray, "runs iterations"]
+    failures: tuple[str | None, ...]
 
     @classmethod
     def joined(cls, parts: Sequence[Simulation]) -> Simulation:
         """The runs of several simulations, one after another."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*map(Simulation._arrays, parts), strict=True)))
+        return cls(
+            np.concatenate([part.choices for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.deviation for part in parts]),
+            tuple(failure for part in parts for failure in part.failures),
+        )
 
-    def rows(self, rows: slice) -> Simulation:
-        """Some of the runs."""
-        return Simulation(*(array[rows] for array in self._arrays()))
+    def rows(self, rows: Sequence[int]) -> Simulation:
+        """Some of the runs, in the order given."""
+        kept = np.array(rows, np.int64)
+        failures = tuple(self.failures[row] for row in rows)
+        return Simulation(self.choices[kept], self.mean[kept], self.deviation[kept], failures)
 
-    def _arrays(self) -> tuple[np.ndarray, ...]:
-        return self.choices, self.mean, self.deviation
+    def require_usable(self) -> Simulation:
+        """The simulation, where no run failed.
+
+        Raises:
+          NumericalError: a run failed; the message is that of the first.
+        """
+        for failure in self.failures:
+            if failure is not None:
+                raise NumericalError(failure)
+        return self
 
 
 # Called with what the next runs did.
@@ -162,12 +181,12 @@ def simulate(
       finished: called, in the order of the runs, with what the next ones of them did as soon as it is known.
 
     Returns:
-      What was chosen and predicted. A run does not depend on the others, nor on the number of devices.
+      What was chosen and predicted, and which runs failed (`Simulation.require_usable` makes that an error).
+      A run does not depend on the others, nor on the number of devices.
 
     Raises:
       InvalidInputError: there is no run; there is no iteration; policies differ in structure or runs in the
         number of their initial rows; or, without repeats, a task has too few trials.
-      NumericalError: a policy scored a candidate NaN.
     """
     _check(runs, iterations, repeats)
     devices = jax.device_count()
@@ -183,9 +202,11 @@ def simulate(
         filled = part + part[-1:] * (size - len(part))
         arrays = execute(*pad_batch((_stacked_policies(filled), _problems(filled, longest))))
         choices, mean, deviation, usable = (np.asarray(array)[: len(part)] for array in arrays)
-        _check_scores(part, usable)
+        failures = tuple(map(_failure, part, usable))
         parts.append(
-            Simulation(choices.astype(np.int64), mean.astype(np.float64), deviation.astype(np.float64))
+            Simulation(
+                choices.astype(np.int64), mean.astype(np.float64), deviation.astype(np.float64), failures
+            )
         )
         finished(parts[-1])
     progress(len(runs), len(runs))
@@ -215,13 +236,13 @@ def _check(runs: Sequence[Run], iterations: int, repeats: bool) -> None:
             )
 
 
-def _check_scores(runs: Sequence[Run], usable: Bool[np.ndarray, "runs iterations"]) -> None:
-    for run, row in zip(runs, usable, strict=True):
-        if not row.all():
-            raise NumericalError(
-                f"{type(run.policy).__name__} scored a candidate NaN on task {run.task.name!r} with seed "
-                f"{run.seed}, in iteration {int(np.argmin(row)) + 1}"
-            )
+def _failure(run: Run, usable: Bool[np.ndarray, " iterations"]) -> str | None:
+    if usable.all():
+        return None
+    return (
+        f"{type(run.policy).__name__} scored a candidate NaN on task {run.task.name!r} with seed {run.seed}, "
+        f"in iteration {int(np.argmin(usable)) + 1}"
+    )
 
 
 def _stacked_policies(runs: Sequence[Run]) -> Any:
@@ -236,8 +257,20 @@ def _problems(runs: Sequence[Run], longest: int) -> _Problem:
     return _Problem(*map(jnp.asarray, (padded.x, padded.y, padded.mask, initial, streams)))
 
 
+def _best_given(run: Run) -> dict[str, float]:
+    if not run.initial:
+        return {"y_initial": np.nan, "objective_initial": np.nan}
+    best = max(run.initial, key=lambda row: run.task.y[row])
+    return {"y_initial": run.task.y[best], "objective_initial": run.task.objective[best]}
+
+
 def run_records(method: str, runs: Sequence[Run], simulation: Simulation) -> pd.DataFrame:
-    """Write runs down as records, one row per observation: what `hyperbo.evaluation` reads."""
+    """Write runs down as records, one row per observation: what `hyperbo.evaluation` reads.
+
+    Raises:
+      NumericalError: a run failed, so that there is nothing to write down of it.
+    """
+    simulation.require_usable()
     frames = [
         pd.DataFrame(
             {
@@ -251,7 +284,7 @@ def run_records(method: str, runs: Sequence[Run], simulation: Simulation) -> pd.
                 "objective": run.task.objective[row],
                 "y_max": run.task.y.max(),
                 "y_min": run.task.y.min(),
-                "y_initial": run.task.y[list(run.initial)].max() if run.initial else np.nan,
+                **_best_given(run),
                 "mean": mean,
                 "deviation": deviation,
             }

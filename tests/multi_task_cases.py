@@ -37,7 +37,7 @@ def run(method: Method, jobs: list[Job], tasks: tuple[Task, ...], iterations: in
         for job, fitted in zip(jobs, method.fit(jobs), strict=True)
         for task in tasks
     ]
-    return simulate(runs, iterations)
+    return simulate(runs, iterations).require_usable()
 
 
 def regret_by_job(choices: np.ndarray, tasks: tuple[Task, ...]) -> np.ndarray:

@@ -30,8 +30,9 @@ COLUMNS = (
 # the mean and the standard deviation (noise included) of a normal distribution; NaN in a row without one.
 PREDICTION_COLUMNS = ("mean", "deviation")
 # Optional: the smallest y among the task's candidates, which normalised regret needs, and the largest y of
-# the trials that the run was given before its first iteration; NaN in a row of a run that was given none.
-RANGE_COLUMN, INITIAL_COLUMN = "y_min", "y_initial"
+# the trials that the run was given before its first iteration, with that trial's raw objective; NaN in a row
+# of a run that was given none.
+RANGE_COLUMN, INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN = "y_min", "y_initial", "objective_initial"
 RUN = ["method", "task", "seed"]
 _ROWS_NAMED = 3
 
@@ -97,7 +98,8 @@ def _validate_columns(records: pd.DataFrame, where: str) -> None:
         raise InvalidInputError(
             f"columns missing: {', '.join(missing)}", where=where, fix=f"give {', '.join(COLUMNS)}"
         )
-    of_protocol = [column for column in (RANGE_COLUMN, INITIAL_COLUMN) if column in records.columns]
+    optional = (RANGE_COLUMN, INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN)
+    of_protocol = [column for column in optional if column in records.columns]
     predictions = [column for column in PREDICTION_COLUMNS if column in records.columns]
     if len(predictions) == 1:
         raise InvalidInputError(

@@ -62,7 +62,7 @@ def simple_regrets(records: pd.DataFrame, metadata: EvaluationMetadata) -> RunAr
                 f"no column {RANGE_COLUMN}, which normalised regret needs", where="run records"
             )
         extent = y_max - _of_tasks(records, RANGE_COLUMN, observed)
-        regret = np.divide(regret, extent, out=np.zeros_like(regret), where=extent != 0.0)
+        regret = np.divide(regret, extent, out=regret.copy(), where=extent != 0.0)
     return RunArray(observed.methods, observed.tasks, observed.seeds, regret)
 
 

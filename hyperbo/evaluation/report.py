@@ -15,7 +15,7 @@ from hyperbo.evaluation.findings import count, number
 from hyperbo.evaluation.losses import check_losses_belong, validate_losses
 from hyperbo.evaluation.metadata import EvaluationMetadata, validate_metadata
 from hyperbo.evaluation.regret import regrets_of_priors, simple_regrets
-from hyperbo.evaluation.run_array import comparable
+from hyperbo.evaluation.run_array import RunArray, any_comparable, comparable
 from hyperbo.evaluation.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
 from hyperbo.files import write_atomically
 
@@ -37,6 +37,8 @@ def write_report(
     Aggregates are over the tasks that all compared methods completed (`comparable`), and the page names the
     arms that are missing. The findings are about the first of the metadata's methods that completed a task.
     Calibration is shown where the records hold predictions, losses and correlations where losses are given.
+    Where no task was completed by all compared methods, the page says what is there, what is missing and why,
+    and nothing else.
 
     Args:
       records: run records.
@@ -48,8 +50,7 @@ def write_report(
       The path.
 
     Raises:
-      InvalidInputError: records, metadata or losses are invalid or not of one evaluation, or no task was
-        completed by all methods.
+      InvalidInputError: records, metadata or losses are invalid or not of one evaluation.
     """
     page = render_report(records, validate_metadata(metadata), losses)
     write_atomically(path, page.encode())
@@ -73,15 +74,27 @@ def render_report(
     if losses is not None:
         validate_losses(losses)
         check_losses_belong(losses, metadata)
+    aggregates = _aggregates(records, metadata, losses, regrets) if any_comparable(regrets) else {}
+    return environment.get_template("report.html" if aggregates else "report_incomplete.html").render(
+        metadata=metadata,
+        record_count=len(records),
+        **sections.missing_section(regrets, metadata),
+        **sections.cost_section(metadata),
+        **aggregates,
+    )
+
+
+def _aggregates(
+    records: pd.DataFrame, metadata: EvaluationMetadata, losses: pd.DataFrame | None, regrets: RunArray
+) -> sections.Values:
+    """What there is to say of methods that can be compared."""
     compared = comparable(regrets)
     styles = line_styles(regrets.methods)
     coverage = sections.coverage_section(regrets, metadata)
-    return environment.get_template("report.html").render(
-        metadata=metadata,
-        record_count=len(records),
-        percentiles=(LOWER_PERCENTILE, UPPER_PERCENTILE),
-        resamples=BOOTSTRAP_SAMPLES,
-        styles=styles,
+    return {
+        "percentiles": (LOWER_PERCENTILE, UPPER_PERCENTILE),
+        "resamples": BOOTSTRAP_SAMPLES,
+        "styles": styles,
         **coverage,
         **sections.study_section(records, metadata),
         **sections.regret_section(compared, styles),
@@ -91,8 +104,7 @@ def render_report(
         **sections.task_section(records, metadata, regrets, styles),
         **sections.calibration_section(records, metadata, styles),
         **sections.loss_section(losses, records, regrets, styles),
-        **sections.cost_section(metadata),
-    )
+    }
 
 
 def _json(value: Any) -> str:

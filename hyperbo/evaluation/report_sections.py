@@ -36,9 +36,8 @@ from hyperbo.evaluation.tables import (
 Values = dict[str, Any]
 
 
-def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
-    """What was compared, what is missing and why, which tasks tell nothing apart."""
-    compared = comparable(regrets)
+def missing_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
+    """What is missing and why, and how much of what was asked for is there of each method."""
     missing = []
     for arm in missing_arms(regrets):
         reasons = [
@@ -47,10 +46,22 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
             if (failure["method"], failure["task"]) == (arm.method, arm.task) and failure["seed"] in arm.seeds
         ]
         missing.append((arm, seed_phrase(arm.seeds), reasons))
+    finished = np.asarray(np.isfinite(regrets.values).all(axis=3))
+    return {
+        "missing": missing,
+        "coverage": [
+            (method, int(of_method.all(axis=1).sum()), int(of_method.sum()))
+            for method, of_method in zip(regrets.methods, finished, strict=True)
+        ],
+    }
+
+
+def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
+    """What was compared, which tasks tell nothing apart."""
+    compared = comparable(regrets)
     subject = compared.methods[0]
     return {
         "compared": compared,
-        "missing": missing,
         "left_out_methods": [name for name in regrets.methods if name not in compared.methods],
         "left_out_tasks": [name for name in regrets.tasks if name not in compared.tasks],
         "saturated": saturated_tasks(compared, compared.iterations),

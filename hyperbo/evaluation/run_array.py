@@ -148,6 +148,11 @@ def missing_arms(array: RunArray) -> tuple[MissingArm, ...]:
     )
 
 
+def any_comparable(array: RunArray) -> bool:
+    """Whether `comparable` leaves something: a task completed by all methods that completed one at all."""
+    return bool(_compared_and_shared(array)[1].any())
+
+
 def comparable(array: RunArray) -> RunArray:
     """Restrict to what can be compared: tasks that all methods completed with all seeds.
 
@@ -157,9 +162,7 @@ def comparable(array: RunArray) -> RunArray:
     Raises:
       InvalidInputError: no task was completed by all the methods.
     """
-    complete = array.complete
-    compared = np.asarray(complete.any(axis=1))
-    shared = np.asarray(complete[compared].all(axis=0)) & compared.any()
+    compared, shared = _compared_and_shared(array)
     if not shared.any():
         raise InvalidInputError(
             f"no task was completed by all methods ({len(missing_arms(array))} arms are missing)",
@@ -170,3 +173,10 @@ def comparable(array: RunArray) -> RunArray:
         [method for method, kept in zip(array.methods, compared, strict=True) if kept],
         [task for task, kept in zip(array.tasks, shared, strict=True) if kept],
     )
+
+
+def _compared_and_shared(array: RunArray) -> tuple[Bool[np.ndarray, " methods"], Bool[np.ndarray, " tasks"]]:
+    """Which methods completed a task, and which tasks were completed by all of those."""
+    complete = array.complete
+    compared = np.asarray(complete.any(axis=1))
+    return compared, np.asarray(complete[compared].all(axis=0)) & compared.any()

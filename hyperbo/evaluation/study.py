@@ -11,7 +11,7 @@ import pandas as pd
 
 from hyperbo.evaluation.metadata import EvaluationMetadata
 from hyperbo.evaluation.regret import regret_curves, simple_regrets
-from hyperbo.evaluation.run_array import comparable
+from hyperbo.evaluation.run_array import any_comparable, comparable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,10 +56,11 @@ def study_points(records: pd.DataFrame, metadata: EvaluationMetadata) -> tuple[S
       metadata: metadata of the evaluation that made them.
 
     Returns:
-      One point per arm of the study, in their order; none where the evaluation is no study.
+      One point per arm of the study, in their order; none where the evaluation is no study, or where no task
+      was completed by all methods.
 
     Raises:
-      InvalidInputError: records and metadata are not of one evaluation, or no task was completed by all.
+      InvalidInputError: records and metadata are not of one evaluation.
     """
     studies = {
         label: configuration["study"]
@@ -68,7 +69,10 @@ def study_points(records: pd.DataFrame, metadata: EvaluationMetadata) -> tuple[S
     }
     if not studies:
         return ()
-    regrets = comparable(simple_regrets(records, metadata))
+    every = simple_regrets(records, metadata)
+    if not any_comparable(every):
+        return ()
+    regrets = comparable(every)
     curves = regret_curves(regrets)
     last = np.stack([curves.median[:, -1], curves.lower[:, -1], curves.upper[:, -1]], axis=1).tolist()
     of_arm = dict(zip(regrets.methods, last, strict=True))

@@ -9,6 +9,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from hyperbo.evaluation.metadata import EvaluationMetadata
+from hyperbo.evaluation.records import INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN
 from hyperbo.evaluation.regret import regret_curves
 from hyperbo.evaluation.run_array import RunArray, run_array
 from hyperbo.evaluation.spread import standard_deviation
@@ -50,15 +51,23 @@ def regret_at_budgets(regrets: RunArray, budgets: Sequence[int]) -> pd.DataFrame
 
 
 def best_objectives(records: pd.DataFrame, metadata: EvaluationMetadata) -> RunArray:
-    """Raw objective of the best observation so far, the one with the largest y, of every run.
+    """Raw objective of the best trial so far, the one with the largest y, of every run; given ones count.
 
     Raises:
       InvalidInputError: the records are invalid, or not of this evaluation.
     """
     y = run_array(records, "y", metadata)
-    objective = run_array(records, "objective", metadata)
-    best = _best_so_far(y.values, objective.values)
-    return RunArray(y.methods, y.tasks, y.seeds, best)
+    values, objective = y.values, run_array(records, "objective", metadata).values
+    if INITIAL_OBJECTIVE_COLUMN not in records.columns:
+        return RunArray(y.methods, y.tasks, y.seeds, _best_so_far(values, objective))
+    given, of_given = (
+        run_array(records, column, metadata).values[..., :1]
+        for column in (INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN)
+    )
+    # What was given comes before the first iteration; a run that was given nothing begins below any y.
+    values = np.concatenate([np.where(np.isnan(given), -np.inf, given), values], axis=-1)
+    best = _best_so_far(values, np.concatenate([of_given, objective], axis=-1))
+    return RunArray(y.methods, y.tasks, y.seeds, best[..., 1:])
 
 
 def _best_so_far(

@@ -53,6 +53,19 @@ class Decision:
         if not 0.0 <= self.coefficient < float("inf"):
             raise InvalidInputError(f"coefficient = {self.coefficient}", where="Decision", fix="0 or more")
 
+    def require_no_correction(self, where: str) -> None:
+        """Refuse the variance correction for a method that has no prior from N tasks.
+
+        Raises:
+          InvalidInputError: `correct_variance` is set.
+        """
+        if self.correct_variance:
+            raise InvalidInputError(
+                "decision.correct_variance is for priors that were estimated from training tasks",
+                where=where,
+                fix="leave it out",
+            )
+
     def scores(
         self,
         mean: Float[Array, " c"],

@@ -66,6 +66,7 @@ class MIMO:
     decision: Decision = field(default_factory=Decision)
 
     def __post_init__(self) -> None:
+        self.decision.require_no_correction("MIMO")
         for name in ("learning_rate", "members", "shared_units", "smallest_deviation"):
             if not getattr(self, name) > 0:
                 raise InvalidInputError(f"{name} = {getattr(self, name)} is not positive", where="MIMO")

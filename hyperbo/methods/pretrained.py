@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -23,12 +24,14 @@ class PretrainedMethod(ABC):
 
     Attributes:
       architecture: structure of the Gaussian process.
+      training: settings of its training, a dataclass; they are written into the prior's file.
       decision: how candidates are chosen.
       refit_iterations: L-BFGS iterations that fine-tune the prior before each choice; 0: the prior is fixed,
         as in the paper's offline experiments.
     """
 
     architecture: Architecture
+    training: Any
     decision: Decision
     refit_iterations: int
 

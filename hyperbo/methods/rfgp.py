@@ -84,6 +84,7 @@ class RFGP:
     decision: Decision = field(default_factory=Decision)
 
     def __post_init__(self) -> None:
+        self.decision.require_no_correction("RFGP")
         for name in ("learning_rate", "features", "lengthscale", "ridge_penalty"):
             if not getattr(self, name) > 0:
                 raise InvalidInputError(f"{name} = {getattr(self, name)} is not positive", where="RFGP")

@@ -45,6 +45,7 @@ use squared_exponential, matern32, matern52
     decision: Decision = field(default_factory=Decision)
 
     def __post_init__(self) -> None:
+        self.decision.require_no_correction("STBO")
         if self.architecture.kernel not in CORRELATIONS:
             raise InvalidInputError(
                 f"the kernel {self.architecture.kernel!r} has no lengthscales to put priors on",

@@ -65,6 +65,7 @@ class STBOH:
     )
 
     def __post_init__(self) -> None:
+        self.decision.require_no_correction("STBOH")
         if self.iterations < 1:
             raise InvalidInputError(f"iterations = {self.iterations} is not positive", where="STBOH")
         self._priors()  # their own checks

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 import typer
 from hpob_records import BEGINNINGS, hpob_records
+from jaxtyping import Bool
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
@@ -31,7 +36,8 @@ from hyperbo.errors import NumericalError
 from hyperbo.evaluation.losses import validate_losses
 from hyperbo.evaluation.regret import simple_regrets
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, Decision, PretrainedMethod, Rand
+from hyperbo.gp.pytree import pytree
+from hyperbo.methods import HNLL, Decision, PretrainedMethod, Rand, Scores
 from hyperbo.methods.rand import RandPolicy
 from hyperbo.pretrain import Job, NLLTraining
 from hyperbo.simulate import Simulation
@@ -80,14 +86,20 @@ def run(experiment):
     return write_evaluation.fn(experiment, "the command", failures)
 
 
+def lines_without_times(capsys):
+    return re.sub(r"in \d+ s\b", "in T s", capsys.readouterr().out).splitlines()
+
+
 @dataclass(frozen=True)
 class Failing:
-    """Random search that cannot learn with seed 1, or cannot at all."""
+    """Random search that cannot learn with seed 1, or cannot at all, until its class is told that it can."""
+
+    repaired: ClassVar[bool] = False
 
     always: bool = False
 
     def fit(self, jobs: Sequence[Job], progress=None) -> list[None]:
-        if self.always or any(job.seed == 1 for job in jobs):
+        if not self.repaired and (self.always or any(job.seed == 1 for job in jobs)):
             raise NumericalError("no use in seed 1")
         return [None] * len(jobs)
 
@@ -95,8 +107,37 @@ class Failing:
         return RandPolicy()
 
 
+@pytree
+class FailingPolicy(RandPolicy):
+    """Random search that scores NaN from its second observation on, where it is told to."""
+
+    fails: Bool[np.ndarray, ""]
+
+    def score(self, state, step, key):
+        state, scores = super().score(state, step, key)
+        bad = jnp.where(self.fails & (step > 0), jnp.nan, 0.0).astype(scores.values.dtype)
+        return state, Scores.without_prediction(scores.values + bad)
+
+
+@dataclass(frozen=True)
+class FailingRuns:
+    """Random search whose runs on some tasks, of all or of given seeds, score NaN, until repaired."""
+
+    repaired: ClassVar[bool] = False
+
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def fit(self, jobs: Sequence[Job], progress=None) -> list[int]:
+        return [job.seed for job in jobs]
+
+    def policy(self, fitted: int, task) -> FailingPolicy:
+        fails = not self.repaired and task.name in self.tasks and fitted in self.seeds
+        return FailingPolicy(fails=np.array(fails))
+
+
 @pytest.mark.usefixtures("without_report")
-def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys):
+def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys, monkeypatch):
     experiment = replace(experiment, arms={"Failing": Arm(Failing()), "Rand": Arm(Rand())})
     folder = run(experiment)
     evaluation = read(folder)
@@ -119,10 +160,99 @@ def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys):
     # What failed is tried again; once it succeeds, the evaluation with holes does not stand in the way.
     assert run(experiment) == folder
     assert "evaluate Failing: 0 runs in" in capsys.readouterr().out
-    whole = replace(experiment, arms={"Failing": Arm(Rand()), "Rand": Arm(Rand())})
-    repaired = run(whole)
+    monkeypatch.setattr(Failing, "repaired", True)
+    repaired = run(experiment)
+    assert "evaluate Failing: 2 runs in" in capsys.readouterr().out
     assert repaired != folder
+    evaluation = read(repaired)
+    assert evaluation.metadata.get("failures") == []
+    assert evaluation.records.groupby(["method", "seed"])["task"].nunique().eq(3).all()
     end_with_outcome(repaired)
+
+
+@pytest.mark.usefixtures("without_report")
+def test_of_a_simulation_only_the_runs_that_failed_are_missing(experiment, capsys, monkeypatch):
+    arms = {"Some": Arm(FailingRuns(("one-b",), (1,))), "Rand": Arm(Rand())}
+    experiment = replace(experiment, arms=arms)
+    folder = run(experiment)
+    reason = "FailingPolicy scored a candidate NaN on task 'one-b' with seed 1, in iteration 2"
+    lines = lines_without_times(capsys)
+    assert f"evaluate Some: 1 single run failed, the first: {reason}" in lines
+    assert "evaluate Some: 3 runs in T s, 0 were present, 1 failed" in lines
+    evaluation = read(folder)
+    assert evaluation.metadata.get("failures") == [
+        {"method": "Some", "task": "one-b", "seed": 1, "reason": reason}
+    ]
+    runs = evaluation.records.groupby(["method", "task", "seed"]).size()
+    assert ("Some", "one-a", 1) in runs.index
+    assert ("Some", "one-b", 0) in runs.index
+    assert len(runs) == 2 * 3 * 2 - 1
+    # Tried again it fails again; what is there stays.
+    assert run(experiment) == folder
+    lines = lines_without_times(capsys)
+    assert "evaluate Some: 0 runs in T s, 3 were present, 1 failed" in lines
+    assert "report: present, nothing to do" in lines
+    monkeypatch.setattr(FailingRuns, "repaired", True)
+    repaired = read(run(experiment))
+    assert "evaluate Some: 1 runs in T s, 3 were present" in lines_without_times(capsys)
+    assert repaired.metadata.get("failures") == []
+    key = ["method", "task", "seed", "iteration"]
+    both = repaired.records.merge(evaluation.records, on=[*key, "trial_id", "y"])
+    assert len(both) == len(evaluation.records) == len(repaired.records) - ITERATIONS
+
+
+def test_where_nothing_can_be_compared_the_evaluation_is_written_all_the_same(experiment, capsys):
+    study = {"quantity": "points", "series": "Other", "at": 1}
+    arms = {
+        "Other": Arm(FailingRuns(("two-a",), (0, 1)), study=study),
+        "Some": Arm(FailingRuns(("one-a", "one-b"), (1,))),
+    }
+    folder = run(replace(experiment, arms=arms))
+    evaluation = read(folder)
+    assert len(evaluation.records) == (4 + 4) * ITERATIONS
+    assert len(evaluation.metadata.get("failures", [])) == 4
+    page = (folder / "report.html").read_text()
+    ElementTree.fromstring(page)
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+    assert "No task was completed by all methods with every seed, so nothing can be compared." in text
+    assert "Other 2 of 3 4 of 6 Some 1 of 3 4 of 6" in text
+    assert "Other on two-a: seeds 0, 1 (seed 0 failed: FailingPolicy scored a candidate NaN" in text
+    assert "Some on one-b: seed 1 (seed 1 failed" in text
+    assert "Performance profiles" not in text
+    assert "Run again the command" in text
+    capsys.readouterr()
+    with pytest.raises(typer.Exit):
+        end_with_outcome(folder)
+    said = capsys.readouterr()
+    assert "nothing can be compared" in said.out
+    assert "Some: 1 run failed: FailingPolicy scored a candidate NaN on task 'one-a' with seed 1" in said.err
+
+
+@pytest.mark.usefixtures("without_report")
+def test_the_first_arm_decides_what_an_evaluation_is_about(experiment):
+    arms = {"Rand": Arm(Rand()), "again": Arm(Rand())}
+    folder = run(replace(experiment, arms=arms))
+    other = run(replace(experiment, arms=dict(reversed(arms.items()))))
+    assert list(read(folder).metadata["methods"]) == ["Rand", "again"]
+    assert list(read(other).metadata["methods"]) == ["again", "Rand"]
+
+
+@pytest.mark.usefixtures("without_report")
+def test_priors_serve_whatever_is_tested(experiment, capsys):
+    fewer = replace(experiment, arms={"H-NLL": Arm(H_NLL)}, seeds=(0,), not_tested=("one-b",))
+    more = replace(fewer, not_tested=())
+    for first, second, runs in ((fewer, more, "a"), (more, fewer, "b")):
+        losses = {}
+        for each in (first, second):
+            capsys.readouterr()
+            folder = run(replace(each, runs=experiment.runs / runs))
+            losses[each.not_tested] = read(folder).losses
+        assert "pretrain H-NLL: 2 priors present, nothing to do" in capsys.readouterr().out
+        of_fewer, of_more = losses["one-b",], losses[()]
+        assert set(of_fewer["task"]) == {"", "one-a", "two-a"}
+        assert set(of_more["task"]) == {"", "one-a", "one-b", "two-a"}
+        rest = of_more[of_more["task"] != "one-b"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(of_fewer, rest)
 
 
 def test_when_every_run_fails_there_is_no_evaluation(experiment):
@@ -153,7 +283,7 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
     capsys.readouterr()
     # Four runs of six are those of both seeds on the two tasks of the first fold.
     folder = run(experiment)
-    assert "evaluate Rand: 2 runs in 0 s, 2 were present" in capsys.readouterr().out
+    assert "evaluate Rand: 2 runs in T s, 2 were present" in lines_without_times(capsys)
     assert len(read(folder).records) == 3 * 2 * ITERATIONS
 
 

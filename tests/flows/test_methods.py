@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -58,11 +59,17 @@ def test_a_method_beside_an_experiment_file_is_found(folder, monkeypatch, tmp_pa
 
 
 def test_the_source_of_ones_own_method_is_part_of_its_identity(folder):
-    before = method_identity(method_class("own_method:Own")(5))
-    assert before["configuration"] == {"size": 5}
+    own = method_class("own_method:Own")
     Path("own_method.py").write_text(OWN + "# changed\n")
+    before = method_identity(own(5))
+    assert before["configuration"] == {"size": 5}
+    assert before["source_sha256"] == hashlib.sha256(OWN.encode()).hexdigest()
+    # What is running is what was imported, until it is imported anew.
+    assert method_identity(method_class("own_method:Own")(5)) == before
+    del sys.modules["own_method"]
     after = method_identity(method_class("own_method:Own")(5))
-    assert before["source_sha256"] != after["source_sha256"]
+    assert after["source_sha256"] == hashlib.sha256((OWN + "# changed\n").encode()).hexdigest()
+    assert method_identity(own(5)) == before
     assert "source_sha256" not in method_identity(HNLL())
 
 

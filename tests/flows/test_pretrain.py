@@ -158,7 +158,8 @@ def test_what_is_wrong_with_the_data_is_said_once(experiment, capsys):
     write_version(data, "pd1/mini:1.0.0", {"matched": trials})
     failures = pretrain(replace(experiment, data=data))
     assert set(failures) == {("H-EKL", ("one", 0)), ("H-EKL", ("two", 0))}
-    assert all("no matched input" in reason for reason in failures.values())
+    assert failures["H-EKL", ("one", 0)].keys() == {("one-1", 0)}
+    assert all("no matched input" in reason for runs in failures.values() for reason in runs.values())
     lines = capsys.readouterr().out.splitlines()
     assert "trying 2 one by one" in lines[0]
     assert lines[1].startswith("pretrain H-EKL: 2 failed, the first with one held out and seed 0: ")

@@ -33,11 +33,15 @@ def test_constant_and_nearly_constant_functions_are_flat():
     assert flat_tasks(tuning_data(*VARIED), TOLERANCE) == ()
 
 
-def test_a_few_other_values_do_not_make_a_function_less_flat():
+def test_a_share_allows_a_few_other_values():
     nearly = [0.7] * 18 + [0.1, 0.9]
-    assert flat_tasks(tuning_data(*VARIED, nearly)) == ("task-2",)
-    assert flat_tasks(tuning_data(*VARIED, nearly), 0.0) == ("task-2",)
-    assert flat_tasks(tuning_data(*VARIED, [*nearly, 0.2])) == ()  # 18 of 21 are fewer than 90 %
+    data = tuning_data(*VARIED, nearly)
+    assert flat_tasks(data) == ()  # the paper's definition: all inputs
+    assert flat_tasks(data, share=0.9) == flat_tasks(data, 0.0, 0.9) == ("task-2",)
+    assert flat_tasks(tuning_data(*VARIED, [*nearly, 0.2]), share=0.9) == ()  # 18 of 21 are fewer than 90 %
+    for share in (0.0, 1.1):
+        with pytest.raises(InvalidInputError, match="share is"):
+            flat_tasks(data, share=share)
 
 
 def test_a_majority_of_flat_tasks_hides_nothing():

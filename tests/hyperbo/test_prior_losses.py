@@ -63,6 +63,25 @@ def test_losses_are_those_of_the_formulas():
             np.testing.assert_allclose(found[key], value, rtol=1e-7)
 
 
+@pytest.mark.parametrize("protocol", [held_out_related, all_but_test_task])
+def test_what_is_tested_does_not_matter(protocol):
+    learned = ("t1", "t2")
+    whole, without = (
+        prior_losses(DATA, [(random_gp(0), protocol(DATA, not_tested)[0], learned)])[0]
+        for not_tested in ((), ("t3",))
+    )
+    assert whole.equals(without)
+
+
+def test_of_a_given_split_all_tasks_outside_training_have_losses():
+    of_few, of_all = (
+        prior_losses(DATA, [(random_gp(0), *given_split(DATA, ("t1", "t2"), tests), ("t1", "t2"))])[0]
+        for tests in (("t0",), ("t0", "t3"))
+    )
+    assert set(of_few["held_out"]) == {"t0", "t3"}
+    assert of_few.equals(of_all)
+
+
 def test_losses_are_named_by_what_was_held_out():
     (split,) = given_split(DATA, ("t1", "t2"), ("t0", "t3"))
     single = all_but_test_task(DATA)[1]

@@ -108,20 +108,32 @@ def test_records_name_what_was_observed(simulation: Simulation) -> None:
     assert (row["y"], row["objective"]) == (task.y[candidate], task.objective[candidate])
     assert (row["mean"], row["deviation"]) == (simulation.mean[2, 3], simulation.deviation[2, 3])
     assert (row["y_max"], row["y_min"]) == (task.y.max(), task.y.min())
-    assert pd.notna(records.drop(columns="y_initial")).all(axis=None)
-    assert records["y_initial"].isna().all()
+    given = ["y_initial", "objective_initial"]
+    assert pd.notna(records.drop(columns=given)).all(axis=None)
+    assert records[given].isna().all(axis=None)
     begun = run_records("H-NLL", [replace(run, initial=(1, 3)) for run in runs], simulation)
-    assert begun["y_initial"].iloc[2 * ITERATIONS] == task.y[[1, 3]].max()
+    best = 1 + 2 * int(task.y[3] > task.y[1])
+    assert begun[given].iloc[2 * ITERATIONS].tolist() == [task.y[best], task.objective[best]]
 
 
-def test_a_score_that_is_no_number_is_an_error_that_names_the_run() -> None:
+def test_a_run_with_a_score_that_is_no_number_fails_alone(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), policy(0).fitted.gp)
-    runs = [
-        Run(policy(0), DATA.tasks[0], 0),
-        Run(replace(policy(0), fitted=prior_in_use(broken, 4)), DATA.tasks[2], 8),
-    ]
-    with pytest.raises(NumericalError, match=r"GPPolicy .* NaN on task 't2' with seed 8, in iteration 1"):
-        simulate(runs, 2)
+    runs = gp_runs()
+    runs[2] = Run(replace(policy(0), fitted=prior_in_use(broken, 4)), DATA.tasks[2], 8)
+    monkeypatch.setattr(simulate_module, "CPU_RUNS_PER_DEVICE", 3)  # as above: nothing is compiled anew
+    found = simulate(runs, ITERATIONS)
+    reason = "GPPolicy scored a candidate NaN on task 't2' with seed 8, in iteration 1"
+    assert found.failures == (None, None, reason, None, None, None, None)
+    others = [0, 1, 3, 4, 5, 6]
+    usable = found.rows(others).require_usable()
+    np.testing.assert_array_equal(usable.choices, simulation.choices[others])
+    np.testing.assert_array_equal(usable.mean, simulation.mean[others])
+    with pytest.raises(NumericalError, match=reason):
+        found.require_usable()
+    with pytest.raises(NumericalError, match=reason):
+        run_records("H-NLL", runs, found)
 
 
 def rand(task: Task, seed: int) -> Run:

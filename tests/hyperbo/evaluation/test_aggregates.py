@@ -86,7 +86,12 @@ def test_regret_as_hpo_b_wants_it(records, metadata):
 
 def test_a_task_without_a_range_has_no_regret(records, metadata):
     records = records.assign(y=1.0, y_max=1.0, y_min=1.0)
-    assert (simple_regrets(records, {**metadata, "regret": "normalised"}).values == 0.0).all()
+    lost = (records["method"] == "STBO") & (records["task"] == "easy") & (records["seed"] == 1)
+    found = simple_regrets(records[~lost], {**metadata, "regret": "normalised"})
+    missing = np.zeros(found.values.shape, bool)
+    missing[found.methods.index("STBO"), found.tasks.index("easy"), 1] = True
+    np.testing.assert_array_equal(np.isnan(found.values), missing)  # a missing run is not a solved one
+    assert (found.values[~missing] == 0.0).all()
 
 
 def test_normalised_regret_needs_the_range(records, metadata):
@@ -310,6 +315,17 @@ def test_best_errors(with_missing_arm, metadata):
             assert row["std"] == pytest.approx(statistics.stdev(errors), abs=1e-15)
         for method, mean in means.items():
             assert table.loc[(task, method), "best"] == (mean <= min(means.values()) + 1e-15)
+
+
+def test_the_best_objective_counts_what_a_run_was_given(records, metadata):
+    records = records.assign(y_initial=records["y_max"], objective_initial=0.001)
+    assert (best_objectives(records, metadata).values == 0.001).all()
+    worse = records.assign(y_initial=-10.0, objective_initial=0.99)
+    plain = records.drop(columns=["y_initial", "objective_initial"])
+    for begun in (worse, records.assign(y_initial=np.nan, objective_initial=np.nan)):
+        np.testing.assert_array_equal(
+            best_objectives(begun, metadata).values, best_objectives(plain, metadata).values
+        )
 
 
 def test_the_best_objective_is_that_of_the_largest_y(records, metadata):

@@ -129,7 +129,7 @@ def test_predictions_and_losses_are_shown_where_they_are(page, predicted, losses
     assert "Accuracy (to be maximised)" in text
     assert "highest mean marked" in text
     assert "Raw objective (to be minimised)" in plain
-    assert "nearly so, which can pull a prior towards constants: flat-1, flat-2." in text
+    assert "with one value at all inputs, which can pull a prior towards constants: flat-1, flat-2." in text
     assert "pull a prior towards constants" not in plain
 
     with pytest.raises(InvalidInputError, match="method not named in the metadata: MAF"):

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.candidate_posterior import CandidatePosterior
-from hyperbo.methods import ABLR, FSBO, HNLL, METHODS, Decision, Method, Scores
+from hyperbo.methods import ABLR, FSBO, HNLL, METHODS, MIMO, RFGP, STBO, STBOH, Decision, Method, Scores
 from hyperbo.methods.pretrained import PretrainedMethod
 from hyperbo.pretrain import Job, NLLTraining
 
@@ -69,6 +69,12 @@ def test_wrong_settings_are_refused() -> None:
         Decision("thompson")
     with pytest.raises(InvalidInputError, match=r"coefficient = -1\.0"):
         Decision(coefficient=-1.0)
+
+
+@pytest.mark.parametrize("settings", [STBO, STBOH, MIMO, RFGP])
+def test_the_correction_is_refused_where_there_is_no_prior_from_tasks(settings: type) -> None:
+    with pytest.raises(InvalidInputError, match=f"{settings.__name__}: decision.correct_variance"):
+        settings(decision=Decision(correct_variance=True))
 
 
 def test_the_posterior_over_candidates_is_that_of_dense_algebra() -> None:
