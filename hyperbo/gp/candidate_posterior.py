@@ -1,8 +1,9 @@
-"""The posterior over a finite set of candidates, without their covariance matrix."""
+"""The posterior over a finite set of candidates, of which only the rows that are observed are computed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -11,40 +12,81 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.pytree import pytree
 
 
+@runtime_checkable
+class CandidatePrior(Protocol):
+    """What conditioning asks of a prior over candidates; a pytree."""
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        """sigma^2 of the observations."""
+        ...
+
+    def covariance_row(self, candidate: Int[Array, ""]) -> Float[Array, " c"]:
+        """Prior covariance of one candidate with all, without noise."""
+        ...
+
+
+@pytree
+class GPOnCandidates:
+    """A Gaussian process on candidates: rows come from the kernel, for of 1,400 a matrix would have 16 MB.
+
+    Attributes:
+      gp: prior.
+      features: of the candidates.
+    """
+
+    gp: GaussianProcess
+    features: Float[Array, "c e"]
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        """sigma^2 of the observations."""
+        return self.gp.noise_variance
+
+    def covariance_row(self, candidate: Int[Array, ""]) -> Float[Array, " c"]:
+        """The kernel between one candidate and all."""
+        return self.gp.kernel(self.features[candidate][None], self.features)[0]
+
+
 @pytree
 class CandidatePosterior:
     """Posterior over candidates, grown one observation at a time in O((t + e) C) time, O((t + e) C) memory.
 
     Row s of `rows` is row s of L^-1 K(observed, candidates), L the Cholesky factor of the noisy covariance
     of the observations: appending one observation appends one row to the factor, so no matrix is
-    factorised again. `FinitePosterior` does the same for a covariance that is given as a matrix;
-    here its rows come from the kernel as they are needed: of 1,400 candidates the matrix has 16 MB.
+    factorised again.
 
     Attributes:
-      gp: prior.
-      features: of the candidates.
+      prior: gives the rows of the prior covariance; their cost and memory are its own: e features of every
+        candidate where it is a Gaussian process.
       rows: one row per observation so far, zero below.
       mean: posterior mean at each candidate.
       variance: posterior variance of the function at each candidate, without noise.
     """
 
-    gp: GaussianProcess
-    features: Float[Array, "c e"]
+    prior: CandidatePrior
     rows: Float[Array, "t c"]
     mean: Float[Array, " c"]
     variance: Float[Array, " c"]
 
     @classmethod
     def of(cls, gp: GaussianProcess, candidates: Float[Array, "c d"], capacity: int) -> CandidatePosterior:
-        """The prior over candidates, ready to be conditioned up to `capacity` times."""
+        """A Gaussian process over candidates, ready to be conditioned up to `capacity` times."""
         features = gp.features(candidates)
-        rows = jnp.zeros((capacity, len(candidates)), candidates.dtype)
-        return cls(gp, features, rows, gp.mean(features), gp.kernel.diagonal(features))
+        prior = GPOnCandidates(gp, features)
+        return cls.unobserved(prior, gp.mean(features), gp.kernel.diagonal(features), capacity)
+
+    @classmethod
+    def unobserved(
+        cls, prior: CandidatePrior, mean: Float[Array, " c"], variance: Float[Array, " c"], capacity: int
+    ) -> CandidatePosterior:
+        """A prior with these marginal moments, ready to be conditioned up to `capacity` times."""
+        return cls(prior, jnp.zeros((capacity, len(mean)), mean.dtype), mean, variance)
 
     @property
     def noise_variance(self) -> Float[Array, ""]:
         """sigma^2 of the observations."""
-        return self.gp.noise_variance
+        return self.prior.noise_variance
 
     def observe(
         self, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
@@ -56,11 +98,10 @@ class CandidatePosterior:
           candidate: which candidate was observed; it may have been observed before.
           y: its noisy value.
         """
-        prior = self.gp.kernel(self.features[candidate][None], self.features)[0]
         explained = self.rows[:, candidate] @ self.rows
         # Noise keeps the pivot positive; a repeated candidate only divides by the noise that is there.
         pivot = jnp.sqrt(self.variance[candidate] + self.noise_variance)
-        row = (prior - explained) / pivot
+        row = (self.prior.covariance_row(candidate) - explained) / pivot
         return replace(
             self,
             rows=self.rows.at[step].set(row),

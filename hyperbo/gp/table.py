@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64
+from jaxtyping import Array, Float, Float64, Int
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.estimate import Estimator, estimate_root
-from hyperbo.gp.finite_posterior import FinitePosterior
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.pytree import pytree
 
@@ -32,9 +32,13 @@ class TablePrior:
         identity = jnp.eye(len(self.mean), dtype=self.covariance.dtype)
         return self.mean, self.covariance + self.noise_variance * identity
 
-    def finite_prior(self, capacity: int) -> FinitePosterior:
+    def covariance_row(self, candidate: Int[Array, ""]) -> Float[Array, " c"]:
+        """A row of the table."""
+        return self.covariance[candidate]
+
+    def unobserved(self, capacity: int) -> CandidatePosterior:
         """The prior over the candidates, ready to be conditioned up to `capacity` times."""
-        return FinitePosterior.unobserved(self.mean, self.covariance, self.noise_variance, capacity)
+        return CandidatePosterior.unobserved(self, self.mean, jnp.diagonal(self.covariance), capacity)
 
 
 @double_precision

@@ -18,7 +18,8 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.pytree import pytree
 from hyperbo.methods.acquisition_network import ReLUNetwork, network_inputs
-from hyperbo.methods.maf_training import MAFTraining, TrainedAcquisition, train_acquisition
+from hyperbo.methods.maf_fit import TrainedAcquisition, train_acquisition
+from hyperbo.methods.maf_training import MAFTraining
 from hyperbo.methods.protocol import Scores
 from hyperbo.methods.task_gp import TaskGP
 from hyperbo.pretrain import Job, Progress, no_progress
@@ -50,7 +51,8 @@ class MAF:
         Raises:
           InvalidInputError: there is no job, the search spaces differ, or a job has fewer tasks than the
             validation takes.
-          NumericalError: the Gaussian process of a task, or the course of a training, is not finite.
+          TrainingError: the Gaussian process of a job's task, or the course of its training, is not finite;
+            what was learned from the other jobs comes with the error.
         """
         return train_acquisition(jobs, self.task_gp, self.training, progress)
 

@@ -8,16 +8,17 @@ import pytest
 from gp_cases import random_gp
 
 from hyperbo.acquisition import pi_target, probability_of_improvement
+from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.features import initialise_mlp
-from hyperbo.gp.finite_posterior import FinitePosterior
 from hyperbo.gp.gaussian_process import Architecture, initialise
 from hyperbo.gp.posterior import predict
+from hyperbo.gp.table import TablePrior
 from hyperbo.methods import GPPolicy, prior_in_use
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 CANDIDATES = 9
-observe = jax.jit(FinitePosterior.observe)
+observe = jax.jit(CandidatePosterior.observe)
 predict_compiled = jax.jit(predict)
 
 
@@ -29,13 +30,16 @@ def test_moments_are_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("raw_noise_variance", [0.0, -16.0])  # variances ln 2 and 1e-7
-def test_one_observation_at_a_time_is_the_batch_posterior(raw_noise_variance: float) -> None:
+@pytest.mark.parametrize("of_table", [False, True], ids=["of the kernel", "of a table"])
+def test_one_observation_at_a_time_is_the_batch_posterior(of_table: bool, raw_noise_variance: float) -> None:
     random = np.random.default_rng(1)
     gp, candidates = random_gp(1, raw_noise_variance=raw_noise_variance), random.random((CANDIDATES, 2))
     picks = [4, 0, 4, 4, 8, 2, 0]  # with repeats
     y = reference.mean(gp, candidates)[picks] + random.normal(size=len(picks))
-    moments = gp.moments(jnp.asarray(candidates))
-    posterior = FinitePosterior.unobserved(*moments, gp.noise_variance, len(picks) + 2)
+    posterior = CandidatePosterior.of(gp, jnp.asarray(candidates), len(picks) + 2)
+    if of_table:
+        moments = gp.moments(jnp.asarray(candidates))
+        posterior = TablePrior(*moments, gp.noise_variance).unobserved(len(picks) + 2)
     for step in range(len(picks) + 1):
         mean, variance = reference.posterior(gp, candidates[picks[:step]], y[:step], candidates)
         # A variance is a difference of numbers of size 1; repeats divide its rounding by the noise.

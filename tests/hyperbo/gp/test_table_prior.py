@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.estimate import Estimator
-from hyperbo.gp.finite_posterior import FinitePosterior
 from hyperbo.gp.posterior import rescaled_variance
 from hyperbo.gp.table import TablePrior, estimate_table
 from hyperbo.objectives import ekl
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-observe = jax.jit(FinitePosterior.observe)
+observe = jax.jit(CandidatePosterior.observe)
 NOISE = 0.01
 
 
@@ -94,7 +94,7 @@ def test_conditioning_on_the_table_is_the_gaussian_conditional(tasks: int) -> No
     prior = estimate_table(observations(6, tasks, seed=3), NOISE)
     mean, covariance = np.asarray(prior.mean), np.asarray(prior.covariance)
     picks, y = [2, 5, 2, 0, 2], np.random.default_rng(3).normal(size=5)  # one candidate three times
-    posterior = prior.finite_prior(5)
+    posterior = prior.unobserved(5)
     for step, (pick, value) in enumerate(zip(picks, y, strict=True)):
         posterior = observe(posterior, jnp.asarray(step), jnp.asarray(pick), jnp.asarray(value))
     noisy = covariance[np.ix_(picks, picks)] + NOISE * np.eye(5)
@@ -134,7 +134,7 @@ def test_rescaling_makes_the_posterior_variance_of_the_table_unbiased() -> None:
 
     def predict(covariance: jax.Array) -> jax.Array:
         prior = TablePrior(jnp.zeros(4), covariance - noise * jnp.eye(4), jnp.asarray(noise))
-        posterior = prior.finite_prior(3)
+        posterior = prior.unobserved(3)
         for step in range(3):
             posterior = posterior.observe(jnp.asarray(step), jnp.asarray(step), jnp.asarray(0.0))
         return rescaled_variance(posterior.variance[3] + noise, tasks, observations=3)
