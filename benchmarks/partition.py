@@ -107,10 +107,10 @@ def evaluate(models: dict[tuple[str, int], Pretrained], data: TuningData) -> np.
 
 
 def blocks_in_words(training: dict[str, TuningData]) -> str:
-    first = next(iter(training.values()))
-    if not first.blocks:
+    blocks = next(iter(training.values())).complete_blocks
+    if not blocks:
         return "-"
-    return f"{sum(len(block.x) for block in first.blocks)} in {len(first.blocks)}"
+    return f"{sum(len(block.x) for block in blocks)} in {len(blocks)}"
 
 
 def main() -> None:

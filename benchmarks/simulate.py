@@ -100,7 +100,8 @@ def _choice(gp: GaussianProcess, task: Task, rows: Sequence[int]) -> int:
     target = 0.0
     if rows:
         observed = features[np.array(rows)]
-        covariance = np.asarray(kernel(observed, observed)) + noise * np.eye(len(rows))
+        # A refit may end at no noise at all, and a candidate may be observed twice.
+        covariance = np.asarray(kernel(observed, observed)) + (noise + 1e-6) * np.eye(len(rows))
         cross = np.asarray(kernel(observed, features))
         factor = scipy.linalg.cho_factor(covariance, lower=True)
         solved = scipy.linalg.cho_solve(factor, cross)
@@ -181,7 +182,7 @@ def measure(name: str) -> dict[str, float]:
 def in_a_process(name: str) -> dict[str, float]:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.simulate", "--measure", name]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def main() -> None:

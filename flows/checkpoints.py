@@ -20,7 +20,7 @@ CHECKPOINTS = "checkpoints"
 
 @contextmanager
 def checkpoints_of(runs: Path, identities: Sequence[Identity], label: str) -> Iterator[Path]:
-    """The folder for checkpoints of a batch of runs, this process's alone; deleted once all is recorded.
+    """The folder for checkpoints of a batch of runs, this process's alone; deleted once the batch is done.
 
     A process that finds another at the same batch waits: it may have nothing to do afterwards. After an
     error, as after a kill, the folder stays, for the next attempt to go on from.

@@ -29,12 +29,13 @@ from flows.methods import method_name
 from flows.progress import progress_line, say
 from flows.protocols import TestBed
 from flows.report import write_evaluation
-from hyperbo.errors import NotAvailableError
+from hyperbo.errors import NotAvailableError, NumericalError
 from hyperbo.evaluation.records import write_records
 from hyperbo.methods import PretrainedMethod, prior_in_use
-from hyperbo.pretrain import Job
+from hyperbo.pretrain import Job, outcomes_of
 from hyperbo.prior import load_prior
-from hyperbo.simulate import Run, Simulation, run_records, simulate
+from hyperbo.run_records import run_records
+from hyperbo.simulate import Run, Simulation, simulate
 
 
 @flow(name="evaluate", flow_run_name="{experiment.dataset}", validate_parameters=False)
@@ -89,10 +90,13 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
     partly: dict[Key, RunFailures] = {}
     started, what = time.time(), f"evaluate {label}"
 
-    def work(keys: Sequence[Key]) -> None:
+    def work(keys: Sequence[Key]) -> dict[Key, Exception]:
         begun = time.time()
-        fitted = _fitted(bed, arm, keys, priors, label)
-        _simulate(experiment, bed, arm, label, fitted, identities, (time.time() - begun) / len(keys), partly)
+        fitted, failed = _fitted(bed, arm, keys, priors, label)
+        seconds = (time.time() - begun) / len(keys)
+        if fitted:
+            _simulate(experiment, bed, arm, label, fitted, identities, seconds, partly)
+        return failed
 
     def done(key: Key) -> bool:
         return key in partly or ledger.find(experiment.runs, identities[key]) is not None
@@ -128,15 +132,21 @@ def _priors(
 
 def _fitted(
     bed: TestBed, arm: Arm, keys: Sequence[Key], priors: Mapping[Key, Path], label: str
-) -> dict[Key, Any]:
-    """What the method learned for each run: read where it is a prior, else learned now."""
+) -> tuple[dict[Key, Any], dict[Key, Exception]]:
+    """What the method learned for each run, read where it is a prior, else learned now; and what failed."""
     method = arm.method
     if isinstance(method, PretrainedMethod):
         found = ((key, load_prior(priors[key])) for key in keys)
-        return {key: prior_in_use(prior.gp, len(prior.description.training_tasks)) for key, prior in found}
+        return {
+            key: prior_in_use(prior.gp, len(prior.description.training_tasks)) for key, prior in found
+        }, {}
     jobs = [Job(arm.training(bed.folds[held_out], seed), seed) for held_out, seed in keys]
     with progress_line(f"fit {label}", "steps") as progress:
-        return dict(zip(keys, method.fit(jobs, progress), strict=True))
+        outcomes = dict(zip(keys, outcomes_of(lambda: method.fit(jobs, progress)), strict=True))
+    failed: dict[Key, Exception] = {
+        key: outcome for key, outcome in outcomes.items() if isinstance(outcome, NumericalError)
+    }
+    return {key: learned for key, learned in outcomes.items() if key not in failed}, failed
 
 
 def _simulate(
@@ -150,12 +160,19 @@ def _simulate(
     partly: dict[Key, RunFailures],
 ) -> None:
     """Simulate and record; `partly` gets what failed of each simulation that is not whole."""
-    runs = {key: _runs(bed, arm, key, learned) for key, learned in fitted.items()}
+    both = {key: _runs(bed, arm, key, learned) for key, learned in fitted.items()}
+    partly.update({key: unprepared for key, (of_key, unprepared) in both.items() if not of_key})
+    runs = {key: of_key for key, (of_key, _) in both.items() if of_key}
+    if not runs:
+        return
 
     def record(key: Key, simulation: Simulation, facts: Mapping[str, Any]) -> None:
         identity = identities[key]
         ran = list(zip(runs[key], simulation.failures, strict=True))
-        failures = {(run.task.name, run.seed): reason for run, reason in ran if reason is not None}
+        _, unprepared = both[key]
+        failures = dict(unprepared) | {
+            (run.task.name, run.seed): reason for run, reason in ran if reason is not None
+        }
         usable = [row for row, (_, reason) in enumerate(ran) if reason is None]
         if failures:
             partly[key] = failures
@@ -183,17 +200,23 @@ def _simulate(
         )
 
 
-def _runs(bed: TestBed, arm: Arm, key: Key, learned: Any) -> list[Run]:
+def _runs(bed: TestBed, arm: Arm, key: Key, learned: Any) -> tuple[list[Run], RunFailures]:
+    """The runs on a fold's test tasks, and those on tasks for which the method has no usable policy."""
     held_out, seed = key
-    runs = []
+    runs, failures = [], {}
     for test_task in bed.folds[held_out].tests:
-        policy = arm.method.policy(learned, test_task)
+        try:
+            policy = arm.method.policy(learned, test_task)
+        except NumericalError as error:
+            # Only this task is to blame: what was learned serves the others.
+            failures |= {(test_task.name, run_seed): str(error) for run_seed in bed.run_seeds(seed)}
+            continue
         beginnings = bed.beginnings.get(test_task.name, ((),))
         runs += [
             Run(policy, test_task, run_seed, rows)
             for run_seed, rows in zip(bed.run_seeds(seed), beginnings, strict=True)
         ]
-    return runs
+    return runs, failures
 
 
 def _by_key(

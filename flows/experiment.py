@@ -136,6 +136,30 @@ class Experiment:
         """The data under the protocol.
 
         Raises:
+          InvalidInputError: a test task has too few trials for the iterations.
           HyperBOError: as `flows.protocols.lay_out`.
         """
-        return lay_out(self.dataset, self.preparation, self.protocol, self.not_tested, self.data_dir)
+        bed = lay_out(self.dataset, self.preparation, self.protocol, self.not_tested, self.data_dir)
+        self._require_enough_trials(bed)
+        return bed
+
+    def _require_enough_trials(self, bed: TestBed) -> None:
+        """Refuse what could only fail in the runs, after hours of pre-training."""
+        if bed.repeats:
+            return
+        given = {
+            task.name: max(len(set(rows)) for rows in bed.beginnings.get(task.name, ((),)))
+            for task in bed.tests
+        }
+        short = [task for task in bed.tests if len(task.y) - given[task.name] < self.iterations]
+        if short:
+            rows = ", ".join(
+                f"{task.name} {len(task.y)} trials, {given[task.name]} of them given" for task in short
+            )
+            most = min(len(task.y) - given[task.name] for task in short)
+            raise InvalidInputError(
+                f"no trial may be observed twice, and {self.iterations} iterations are more than there are "
+                f"trials: {rows}",
+                where=f"test tasks of {self.dataset}",
+                fix=f"ask for at most {most} iterations, or name the tasks as not tested",
+            )

@@ -10,19 +10,23 @@ from flows.progress import say
 from hyperbo.errors import HyperBOError
 from hyperbo.evaluation.findings import count
 
+# Works on runs, and returns those that failed by themselves.
+Work = Callable[[Sequence[Key]], Mapping[Key, Exception]]
+
 
 def isolate(
     what: str,
     keys: Sequence[Key],
-    work: Callable[[Sequence[Key]], None],
+    work: Work,
     finished: Callable[[Key], bool],
 ) -> dict[Key, str]:
-    """Do work on runs as one batch; where that fails, on each that is left alone.
+    """Do work on runs as one batch; where the batch fails as a whole, on each that is left alone.
 
     Args:
       what: the work, for people.
       keys: the runs.
-      work: works on some of them, and records each that it finishes.
+      work: works on some of them, records each that it finishes, and returns those that failed by
+        themselves: these are not tried alone, since others did not make them fail.
       finished: whether a run is recorded.
 
     Returns:
@@ -31,20 +35,28 @@ def isolate(
     Raises:
       OSError: files cannot be written or read, which no method is to blame for.
     """
-    error = _attempt(work, keys)
-    if error is None:
-        return {}
+    failed = _attempt(work, keys)
+    if isinstance(failed, Exception):
+        failed = _one_by_one(what, keys, work, finished, failed)
+    _tell(what, failed)
+    return {key: _reason(error) for key, error in failed.items()}
+
+
+def _one_by_one(
+    what: str, keys: Sequence[Key], work: Work, finished: Callable[[Key], bool], error: Exception
+) -> dict[Key, Exception]:
+    """What fails alone too, where a batch failed as a whole."""
     left = [key for key in keys if not finished(key)]
     if not left:
         raise error
     if len(keys) == 1:
-        failed = {keys[0]: error}
-    else:
-        say(f"{what}: {_reason(error)}; trying {len(left)} one by one")
-        attempts = {key: _attempt(work, [key]) for key in left}
-        failed = {key: error for key, error in attempts.items() if error is not None}
-    _tell(what, failed)
-    return {key: _reason(error) for key, error in failed.items()}
+        return {keys[0]: error}
+    say(f"{what}: {_reason(error)}; trying {len(left)} one by one")
+    failed: dict[Key, Exception] = {}
+    for key in left:
+        outcome = _attempt(work, [key])
+        failed |= {key: outcome} if isinstance(outcome, Exception) else outcome
+    return failed
 
 
 def tell_single_runs(what: str, failed: Mapping[Key, RunFailures]) -> None:
@@ -54,14 +66,13 @@ def tell_single_runs(what: str, failed: Mapping[Key, RunFailures]) -> None:
         say(f"{what}: {count(len(reasons), 'single run')} failed, the first: {reasons[0]}")
 
 
-def _attempt(work: Callable[[Sequence[Key]], None], keys: Sequence[Key]) -> Exception | None:
+def _attempt(work: Work, keys: Sequence[Key]) -> Mapping[Key, Exception] | Exception:
     try:
-        work(keys)
+        return work(keys)
     except OSError:
         raise
     except Exception as error:
         return error
-    return None
 
 
 def _tell(what: str, failed: Mapping[Key, Exception]) -> None:

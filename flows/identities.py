@@ -16,6 +16,7 @@ from flows.protocols import TestBed
 from hyperbo.code_version import code_version
 from hyperbo.folds import Fold
 from hyperbo.methods import PretrainedMethod
+from hyperbo.subsets import only_tasks
 from hyperbo.tuning_data import TuningData
 
 # A run of a method: the fold, and the seed of what is learned.
@@ -148,7 +149,7 @@ def _training(arm: Arm, fold: Fold, seed: int) -> dict[str, Any]:
 
 
 def _limits(arm: Arm, data: TuningData, whole: TuningData) -> bool:
-    kept = {task.name for task in data.tasks}
-    most = max(len(task.y) for task in whole.tasks if task.name in kept)
-    matched = sum(len(block.x) for block in whole.blocks)
+    unlimited = only_tasks(whole, {task.name for task in data.tasks})
+    most = max(len(task.y) for task in unlimited.tasks)
+    matched = sum(len(block.x) for block in unlimited.complete_blocks)
     return arm.points_per_task is not None and max(most, matched) > arm.points_per_task

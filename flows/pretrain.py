@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from flows.identities import Failures, Identities, Key, RunFailures, all_failed,
 from flows.methods import method_name
 from flows.progress import progress_line, say
 from flows.protocols import TestBed
+from hyperbo.errors import NumericalError
 from hyperbo.files import write_atomically
 from hyperbo.methods import PretrainedMethod
-from hyperbo.pretrain import Job, Pretrained
+from hyperbo.pretrain import Job, Pretrained, outcomes_of
 from hyperbo.prior import Prior, PriorDescription, save_prior
 from hyperbo.prior_losses import prior_losses
 from hyperbo.tuning_data import Task, TuningData
@@ -73,13 +74,12 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
         return {}
     started = time.time()
 
-    def work(keys: Sequence[Key]) -> None:
+    def work(keys: Sequence[Key]) -> dict[Key, Exception]:
         batch = [identities[key] for key in keys]
         with checkpoints_of(experiment.runs, batch, what) as checkpoints:
             # Another process may have recorded them while this one waited.
             left = [key for key in keys if ledger.find(experiment.runs, identities[key]) is None]
-            if left:
-                _pretrain(experiment, bed, arm, left, identities, checkpoints, what)
+            return _pretrain(experiment, bed, arm, left, identities, checkpoints, what) if left else {}
 
     failed = isolate(
         what, missing, work, lambda key: ledger.find(experiment.runs, identities[key]) is not None
@@ -100,23 +100,44 @@ def _pretrain(
     identities: Identities,
     checkpoints: Path,
     what: str,
-) -> None:
+) -> dict[Key, Exception]:
+    """Pre-train, and record the priors that are usable; returns why the others are not."""
     method = arm.method
     assert isinstance(method, PretrainedMethod)
     jobs = [Job(training, key[1]) for key, training in zip(keys, _training(bed, arm, keys), strict=True)]
     started = time.time()
     with progress_line(what, "steps") as progress:
-        results = pretrain_from_checkpoint(method, jobs, progress, checkpoints, what)
+        outcomes = outcomes_of(lambda: pretrain_from_checkpoint(method, jobs, progress, checkpoints, what))
     facts = run_facts(started, shares=len(jobs))
+    failed: dict[Key, Exception] = {}
+    trained: list[tuple[Key, Job, Pretrained]] = []
+    for key, job, outcome in zip(keys, jobs, outcomes, strict=True):
+        if isinstance(outcome, NumericalError):
+            failed[key] = outcome
+        else:
+            trained.append((key, job, outcome))
+    if trained:
+        _record(experiment, bed, method, trained, identities, facts)
+    return failed
+
+
+def _record(
+    experiment: Experiment,
+    bed: TestBed,
+    method: PretrainedMethod,
+    trained: Sequence[tuple[Key, Job, Pretrained]],
+    identities: Identities,
+    facts: Mapping[str, Any],
+) -> None:
     losses = prior_losses(
         bed.data,
         [
             (result.gp, bed.folds[held_out], [each.name for each in job.training.tasks])
-            for (held_out, _), job, result in zip(keys, jobs, results, strict=True)
+            for (held_out, _), job, result in trained
         ],
     )
     warping = _warping(experiment)
-    for key, job, result, of_prior in zip(keys, jobs, results, losses, strict=True):
+    for (key, job, result), of_prior in zip(trained, losses, strict=True):
         prior = Prior(result.gp, _description(method, job, key[0], warping, result, identities[key]))
 
         def write(folder: Path, prior: Prior = prior, of_prior: pd.DataFrame = of_prior) -> None:

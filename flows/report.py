@@ -149,18 +149,11 @@ def _metadata(
     failures: Failures,
 ) -> dict[str, Any]:
     """What the records came from: costs, times and platforms are those of the runs, whenever they ran."""
-    simulated = {
-        label: [ledger.facts(each) for each in of_arm.simulations.values()]
-        for label, of_arm in finished.items()
-    }
-    pretrained = {
-        label: [ledger.facts(each) for each in of_arm.priors.values()]
-        for label, of_arm in finished.items()
-        if of_arm.priors
-    }
-    every = [fact for facts in (pretrained, simulated) for of_arm in facts.values() for fact in of_arm]
     folders = [folder for of_arm in finished.values() for folder in of_arm.priors.values()]
     folders += [folder for of_arm in finished.values() for folder in of_arm.simulations.values()]
+    facts = {folder: ledger.facts(folder) for folder in folders}
+    every = list(facts.values())
+    seconds = _seconds(finished, facts)
     parameters = read_manifest(find(experiment.dataset, experiment.data_dir).folder).parameters
     provenance = bed.data.provenance
     return {
@@ -179,10 +172,17 @@ def _metadata(
             name: "; ".join(sorted({fact["platform"][name] for fact in every}))
             for name in every[0]["platform"]
         },
-        "seconds": {"pre-train": _learning_seconds(pretrained, simulated), "evaluate": _seconds(simulated)},
+        "seconds": {
+            step: {label: sum(of_runs.values()) for label, of_runs in of_step.items()}
+            for step, of_step in seconds.items()
+        },
+        "total_seconds": {
+            step: sum({run: value for of_runs in of_step.values() for run, value in of_runs.items()}.values())
+            for step, of_step in seconds.items()
+        },
         "started": min(fact["started"] for fact in every),
         "finished": max(fact["finished"] for fact in every),
-        "run_ids": list(dict.fromkeys(folder.name for folder in folders)),
+        "run_ids": [folder.name for folder in facts],
         "command": command,
         "objective": {
             "name": str(parameters["objective"]),
@@ -202,17 +202,23 @@ def _failed_runs(failures: Failures) -> list[dict[str, Any]]:
     ]
 
 
-def _seconds(facts: Mapping[str, list[dict[str, Any]]]) -> dict[str, float]:
-    return {label: sum(fact["seconds"] for fact in of_arm) for label, of_arm in facts.items()}
+def _seconds(
+    finished: Mapping[str, _Finished], facts: Mapping[Path, Mapping[str, Any]]
+) -> dict[str, dict[str, dict[Path, float]]]:
+    """Seconds by step, arm and run.
 
-
-def _learning_seconds(
-    pretrained: Mapping[str, list[dict[str, Any]]], simulated: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, float]:
-    """Of priors in the ledger, and of what methods without priors learned before they were simulated."""
-    fitted = {
-        label: sum(fact["fit_seconds"] for fact in of_arm)
-        for label, of_arm in simulated.items()
-        if label not in pretrained
-    }
-    return _seconds(pretrained) | {label: seconds for label, seconds in fitted.items() if seconds >= 1.0}
+    To pre-train takes those of priors in the ledger, and those of what methods without priors learned before
+    they were simulated. Arms that differ in their decision share priors: each needs them, and has their
+    seconds.
+    """
+    learned: dict[str, dict[Path, float]] = {}
+    simulated: dict[str, dict[Path, float]] = {}
+    for label, of_arm in finished.items():
+        simulations = of_arm.simulations.values()
+        simulated[label] = {run: facts[run]["seconds"] for run in simulations}
+        if of_arm.priors:
+            learned[label] = {run: facts[run]["seconds"] for run in of_arm.priors.values()}
+        else:
+            fitted = {run: facts[run]["fit_seconds"] for run in simulations}
+            learned |= {label: fitted} if sum(fitted.values()) >= 1.0 else {}
+    return {"pre-train": learned, "evaluate": simulated}

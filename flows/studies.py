@@ -84,7 +84,7 @@ def under_its_protocol(study: Study, experiment: Experiment) -> Experiment:
 
 def usable(arms: Mapping[str, Arm], bed: TestBed) -> Mapping[str, Arm]:
     """The arms that the data have enough for: without matched inputs, none that learns from them alone."""
-    if all(fold.training.blocks for fold in bed.folds.values()):
+    if all(fold.training.complete_blocks for fold in bed.folds.values()):
         return arms
     return {label: arm for label, arm in arms.items() if not isinstance(arm.method, _MATCHED)}
 
@@ -103,7 +103,9 @@ def _points_per_task(label: str, arm: Arm, bed: TestBed) -> dict[str, Arm]:
         return _reference(label, arm, quantity)
     most = max(len(task.y) for fold in bed.folds.values() for task in fold.training.tasks)
     if isinstance(arm.method, _MATCHED):
-        most = min(sum(len(block.x) for block in fold.training.blocks) for fold in bed.folds.values())
+        most = min(
+            sum(len(block.x) for block in fold.training.complete_blocks) for fold in bed.folds.values()
+        )
     grid = HPOB_POINTS_PER_TASK if _is_hpob(bed) else POINTS_PER_TASK
     counts = [*(count for count in grid if count < most), most]
     return {

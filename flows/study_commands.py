@@ -82,31 +82,31 @@ def evaluate(
 
     Methods are at the paper's settings; an experiment file configures them.
     """
-    given = {
-        "--dataset": dataset,
-        "--method": method,
-        "--protocol": protocol,
-        "--not-tested": not_tested,
-        "--preparation": preparation,
-        "--raw": raw,
-        "--seeds": seeds,
-        "--iterations": iterations,
-        "--steps": steps,
-    }
+    given = _options(
+        dataset=dataset,
+        method=method,
+        protocol=protocol,
+        not_tested=not_tested,
+        preparation=preparation,
+        raw=raw,
+        seeds=seeds,
+        iterations=iterations,
+        steps=steps,
+    )
     prepare_process()
     if file is not None:
         _refuse_beside_a_file(context, given)
         from flows.experiment_file import read_experiment
 
         experiment = read_experiment(file, runs, data)
-        command = _command(f"evaluate {shlex.quote(str(file))}", {"--runs": runs, "--data": data})
+        command = _command(f"evaluate {shlex.quote(str(file))}", _options(runs=runs, data=data))
     else:
         if not method:
             raise typer.BadParameter("name an experiment file, or methods with --method")
         from flows.arms import arms_by_name
 
         experiment = _experiment(arms_by_name(method, dataset, steps), runs, data, given)
-        command = _command("evaluate", given | {"--runs": runs, "--data": data})
+        command = _command("evaluate", given | _options(runs=runs, data=data))
     with serving(runs):
         from flows.retrain import retrain
 
@@ -131,28 +131,33 @@ def study(
     steps: Steps = None,
 ) -> None:
     """Do a study of the paper on a dataset version. Only what is missing is done."""
-    given = {
-        "--dataset": dataset,
-        "--method": method,
-        "--not-tested": not_tested,
-        "--preparation": preparation,
-        "--raw": raw,
-        "--seeds": seeds,
-        "--iterations": iterations,
-        "--steps": steps,
-    }
+    given = _options(
+        dataset=dataset,
+        method=method,
+        not_tested=not_tested,
+        preparation=preparation,
+        raw=raw,
+        seeds=seeds,
+        iterations=iterations,
+        steps=steps,
+    )
     prepare_process()
     from flows.arms import arms_by_name
     from flows.studies import STUDIES
 
     names = method or STUDIES[name].methods
     experiment = _experiment(arms_by_name(names, dataset, steps), runs, data, given)
-    command = _command(f"study {name}", given | {"--runs": runs, "--data": data})
+    command = _command(f"study {name}", given | _options(runs=runs, data=data))
     with serving(runs):
         from flows.study import run_study
 
         folder = run_study(name, experiment, command, chosen=method is not None)
     end_with_outcome(folder)
+
+
+def _options(**values: Any) -> dict[str, Any]:
+    """Values of options by what is typed for them."""
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items()}
 
 
 def _refuse_beside_a_file(context: typer.Context, options: Mapping[str, Any]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.tuning_data import MatchedBlock, TuningData
+from hyperbo.tuning_data import TuningData
 
 TOLERANCE = 1e-6
 
@@ -70,11 +68,4 @@ def without_flat(data: TuningData, tolerance: float = TOLERANCE) -> TuningData:
         raise InvalidInputError(
             "all tasks are flat", where=data.provenance.dataset, fix="keep them, or lower the tolerance"
         )
-    blocks = []
-    for block in data.blocks:
-        columns = [column for column, name in enumerate(block.tasks) if name not in flat]
-        if len(columns) >= 2:
-            names = tuple(block.tasks[column] for column in columns)
-            # Inputs that diverged on some task stay: holding out decides which of them are complete.
-            blocks.append(MatchedBlock(names, block.x, block.y[:, columns]))
-    return replace(data, tasks=tasks, blocks=tuple(blocks))
+    return data.with_tasks(tasks)

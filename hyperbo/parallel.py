@@ -45,7 +45,7 @@ def pad_batch(tree: Any) -> Any:
     return jax.tree.map(pad, tree)
 
 
-def batched(function: Callable[..., Any], *, shared: int = 0) -> Callable[..., Any]:
+def batched(function: Callable[..., Any], *, shared: int = 0, at_once: bool = True) -> Callable[..., Any]:
     """Compile a function over a leading batch axis, split over devices.
 
     An accelerator computes its part of the batch at once. A CPU device goes through it one element at a time,
@@ -55,12 +55,13 @@ def batched(function: Callable[..., Any], *, shared: int = 0) -> Callable[..., A
     Args:
       function: acts on one element of the batch.
       shared: how many of its first arguments are the same for the whole batch.
+      at_once: False where the batch would not fit an accelerator: it too goes through it one at a time.
 
     Returns:
       A compiled function whose remaining arguments carry the batch axis; their length must divide
       over the devices of its `mesh`, as that of `pad_batch` does.
     """
-    one_at_a_time = _one_at_a_time()
+    one_at_a_time = _one_at_a_time() or not at_once
 
     def over_part(*arguments: Any) -> Any:
         common, part = arguments[:shared], arguments[shared:]

@@ -22,8 +22,9 @@ from hyperbo.parallel import batched, pad_batch
 from hyperbo.subsets import at_most_points, only_tasks
 from hyperbo.tuning_data import MatchedBlock, Task, TuningData, pad_tasks
 
-# A covariance of a hundred thousand trials, as HPO-B has them, cannot be factorised.
-MOST_POINTS = 1000
+# Above what any task of PD1 has, about 1,960 trials. A covariance of a hundred thousand, as HPO-B has them,
+# cannot be factorised.
+MOST_POINTS = 2048
 
 
 @double_precision
@@ -34,9 +35,9 @@ def prior_losses(
     """Losses of priors, section "Correlations between the Test NLL, Pre-training Loss and BO Performance".
 
     Test losses are those of every task outside the fold's training data, whether the fold tests it or not: a
-    prior does not depend on what is tested. NLLs, Eq. (singleml), are on at most 1,000 trials of a task,
-    drawn once, whatever of them was trained on; EKLs, Eq. (multi-kl) of Eq. (degenerate), on all matched
-    inputs. A loss that is not finite has no row.
+    prior does not depend on what is tested. NLLs, Eq. (singleml), are on all trials of a task, or on 2,048 of
+    them where there are more, drawn once, whatever was trained on; EKLs, Eq. (multi-kl) of Eq. (degenerate),
+    on all matched inputs. A loss that is not finite has no row.
 
     Args:
       data: all tasks.
@@ -53,7 +54,7 @@ def prior_losses(
     for (gp, fold, training), of_prior in zip(priors, nlls, strict=True):
         rows: list[tuple[str, str, str, float]] = []
         learned = float(np.mean(of_prior[[column[name] for name in training]]))
-        learned_ekl = _ekl(gp, only_tasks(data, training).blocks)
+        learned_ekl = _ekl(gp, only_tasks(data, training).complete_blocks)
         whole = {task.name for task in fold.training.tasks}
         outside = [task for task in data.tasks if task.name not in whole]
         for held_out in dict.fromkeys(_held_out(fold, task) for task in outside):
@@ -62,7 +63,7 @@ def prior_losses(
         for task in outside:
             both, held_out = only_tasks(data, {*whole, task.name}), _held_out(fold, task)
             rows.append((held_out, task.name, "test_nll", float(of_prior[column[task.name]])))
-            rows.append((held_out, task.name, "test_ekl", _ekl(gp, both.blocks)))
+            rows.append((held_out, task.name, "test_ekl", _ekl(gp, both.complete_blocks)))
         frame = pd.DataFrame(rows, columns=["held_out", "task", "kind", "value"])
         frames.append(frame[np.isfinite(frame["value"])].reset_index(drop=True))
     return frames
@@ -89,8 +90,11 @@ def _task_nlls(data: TuningData, gps: Sequence[GaussianProcess]) -> Float64[np.n
 
 @cache
 def _program() -> Any:
-    """Compiled once for all calls of one shape."""
-    return batched(_nlls_of_tasks, shared=1)
+    """Compiled once for all calls of one shape.
+
+    One covariance of one prior at a time, on an accelerator too: those of 100 priors would take some 15 GB.
+    """
+    return batched(_nlls_of_tasks, shared=1, at_once=False)
 
 
 def _nlls_of_tasks(

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float64, Int, Int64, UInt32
 
@@ -255,42 +254,3 @@ def _problems(runs: Sequence[Run], longest: int) -> _Problem:
     # A stream of random numbers for every seed and task: tasks of equal size must not share their draws.
     streams = np.array([[run.seed, zlib.crc32(run.task.name.encode())] for run in runs], np.uint32)
     return _Problem(*map(jnp.asarray, (padded.x, padded.y, padded.mask, initial, streams)))
-
-
-def _best_given(run: Run) -> dict[str, float]:
-    if not run.initial:
-        return {"y_initial": np.nan, "objective_initial": np.nan}
-    best = max(run.initial, key=lambda row: run.task.y[row])
-    return {"y_initial": run.task.y[best], "objective_initial": run.task.objective[best]}
-
-
-def run_records(method: str, runs: Sequence[Run], simulation: Simulation) -> pd.DataFrame:
-    """Write runs down as records, one row per observation: what `hyperbo.evaluation` reads.
-
-    Raises:
-      NumericalError: a run failed, so that there is nothing to write down of it.
-    """
-    simulation.require_usable()
-    frames = [
-        pd.DataFrame(
-            {
-                "method": method,
-                "task": run.task.name,
-                "task_dataset": run.task.dataset,
-                "seed": run.seed,
-                "iteration": np.arange(1, len(row) + 1),
-                "trial_id": np.array(run.task.trial_ids, dtype=object)[row],
-                "y": run.task.y[row],
-                "objective": run.task.objective[row],
-                "y_max": run.task.y.max(),
-                "y_min": run.task.y.min(),
-                **_best_given(run),
-                "mean": mean,
-                "deviation": deviation,
-            }
-        )
-        for run, row, mean, deviation in zip(
-            runs, simulation.choices, simulation.mean, simulation.deviation, strict=True
-        )
-    ]
-    return pd.concat(frames, ignore_index=True)

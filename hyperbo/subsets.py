@@ -14,7 +14,7 @@ from hyperbo.tuning_data import MatchedBlock, Task, TuningData
 
 
 def only_tasks(data: TuningData, names: Collection[str]) -> TuningData:
-    """Keep the tasks named, and of matched blocks the inputs that diverged on none of them.
+    """Keep the tasks named, and the matched blocks that at least two of them share.
 
     Args:
       data: the tasks.
@@ -33,8 +33,7 @@ def only_tasks(data: TuningData, names: Collection[str]) -> TuningData:
     kept = tuple(task for task in data.tasks if task.name in set(names))
     if not kept:
         raise InvalidInputError("no task is left", where=data.provenance.dataset)
-    blocks = (block.complete([task.name for task in kept]) for block in data.blocks)
-    return replace(data, tasks=kept, blocks=tuple(block for block in blocks if _usable(block)))
+    return data.with_tasks(kept)
 
 
 def at_most_points(data: TuningData, count: int, seed: int) -> TuningData:
@@ -45,7 +44,7 @@ def at_most_points(data: TuningData, count: int, seed: int) -> TuningData:
     from them. Draws of one seed are nested: the points kept for a count are among those of a larger one.
 
     Args:
-      data: the tasks; of matched blocks, inputs that diverged on one of them do not count.
+      data: the tasks, all that are to be kept: matched inputs that diverged on one of them are not drawn.
       count: largest number of points; a task that has fewer keeps all.
       seed: of the draws; those of a task do not depend on the other tasks.
 
@@ -54,8 +53,7 @@ def at_most_points(data: TuningData, count: int, seed: int) -> TuningData:
     """
     if count < 1:
         raise InvalidInputError(f"at most {count} points per task", fix="keep at least one")
-    names = [task.name for task in data.tasks]
-    blocks = [block.complete(names) for block in data.blocks]
+    blocks = data.complete_blocks
     of_input = np.repeat(np.arange(len(blocks)), [len(block.x) for block in blocks])
     kept = _first_of_permutation(len(of_input), count, seed, "matched inputs")
     begins = np.searchsorted(of_input, np.arange(len(blocks)))
@@ -66,7 +64,7 @@ def at_most_points(data: TuningData, count: int, seed: int) -> TuningData:
     return replace(
         data,
         tasks=tuple(_few_points(task, count, seed) for task in data.tasks),
-        blocks=tuple(block for block in few if _usable(block)),
+        blocks=tuple(block for block in few if len(block.x) >= 1),
     )
 
 
@@ -91,10 +89,6 @@ def _first_of_permutation(size: int, count: int, seed: int, name: str) -> Int64[
 
 def _rows(block: MatchedBlock, rows: Int64[np.ndarray, " kept"]) -> MatchedBlock:
     return MatchedBlock(block.tasks, block.x[rows], block.y[rows])
-
-
-def _usable(block: MatchedBlock) -> bool:
-    return len(block.tasks) >= 2 and len(block.x) >= 1
 
 
 def fewer_tasks(data: TuningData, count: int, seed: int, drop_first: Collection[str] = ()) -> TuningData:

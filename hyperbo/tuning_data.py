@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,12 +65,16 @@ class MatchedBlock:
                 where="matched block",
             )
 
-    def complete(self, tasks: Sequence[str]) -> MatchedBlock:
-        """Keep the tasks named, and of the inputs those that diverged on none of them."""
+    def only(self, tasks: Collection[str]) -> MatchedBlock:
+        """Keep the tasks named, and all inputs: those that diverged on a task stay until `complete`."""
         columns = [i for i, name in enumerate(self.tasks) if name in set(tasks)]
-        y = self.y[:, columns]
-        kept = np.isfinite(y).all(axis=1)
-        return MatchedBlock(tuple(self.tasks[i] for i in columns), self.x[kept], y[kept])
+        return MatchedBlock(tuple(self.tasks[i] for i in columns), self.x, self.y[:, columns])
+
+    def complete(self, tasks: Collection[str]) -> MatchedBlock:
+        """Keep the tasks named, and of the inputs those that diverged on none of them."""
+        block = self.only(tasks)
+        kept = np.isfinite(block.y).all(axis=1)
+        return MatchedBlock(block.tasks, self.x[kept], block.y[kept])
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,11 @@ class Provenance:
 
 @dataclass(frozen=True)
 class TuningData:
-    """Tasks over one search space, with the matched blocks found among their trials."""
+    """Tasks over one search space, with the matched blocks found among their trials.
+
+    While tasks are selected, blocks keep the inputs that diverged on some of them: a task that is left out
+    afterwards must not decide what the others are matched at. What is learned from is `complete_blocks`.
+    """
 
     search_space: SearchSpace
     tasks: tuple[Task, ...]
@@ -132,6 +140,19 @@ class TuningData:
             f"no task {name!r}", fix=f"use one of {', '.join(task.name for task in self.tasks)}"
         )
 
+    @property
+    def complete_blocks(self) -> tuple[MatchedBlock, ...]:
+        """The matched blocks without the inputs that diverged on one of the tasks; empty ones go."""
+        names = [task.name for task in self.tasks]
+        blocks = (block.complete(names) for block in self.blocks)
+        return tuple(block for block in blocks if len(block.tasks) >= 2 and len(block.x) >= 1)
+
+    def with_tasks(self, tasks: tuple[Task, ...]) -> TuningData:
+        """These of its tasks, with the blocks that at least two of them share."""
+        names = {task.name for task in tasks}
+        blocks = (block.only(names) for block in self.blocks)
+        return replace(self, tasks=tasks, blocks=tuple(block for block in blocks if len(block.tasks) >= 2))
+
     def hold_out(self, dataset: str) -> TuningData:
         """Training data for tests on a task dataset: all that shares it is removed ("held-out related").
 
@@ -145,11 +166,7 @@ class TuningData:
         kept = tuple(task for task in self.tasks if task.dataset != dataset)
         if not kept:
             raise InvalidInputError(f"holding out {dataset!r} leaves no task to train on")
-        names = [task.name for task in kept]
-        blocks = tuple(block.complete(names) for block in self.blocks)
-        return replace(
-            self, tasks=kept, blocks=tuple(b for b in blocks if len(b.tasks) >= 2 and len(b.x) >= 1)
-        )
+        return self.with_tasks(kept)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pandas as pd
 from hyperbo.evaluation.metadata import write_metadata
 from hyperbo.evaluation.records import write_records
 from hyperbo.methods import Rand
-from hyperbo.simulate import Run, run_records, simulate
+from hyperbo.run_records import run_records
+from hyperbo.simulate import Run, simulate
 from hyperbo.tuning_data import TuningData
 
 

@@ -74,12 +74,13 @@ def coverage(
     return (np.abs(residuals) <= half_width[:, None]).mean(axis=1)
 
 
-def calibration(records: pd.DataFrame, method: str) -> Calibration | None:
+def calibration(records: pd.DataFrame, method: str, runs_per_prior: int = 1) -> Calibration | None:
     """Calibration of a method's predictions.
 
     Args:
       records: valid run records.
       method: the method.
+      runs_per_prior: how many runs on a task share a prior, as the metadata say; they are one seed.
 
     Returns:
       The calibration; None where the method has no prediction.
@@ -100,7 +101,8 @@ def calibration(records: pd.DataFrame, method: str) -> Calibration | None:
         return None
     y, (mean, deviation) = kept["y"].to_numpy(), (kept[column].to_numpy() for column in PREDICTION_COLUMNS)
     residuals = (y - mean) / deviation
-    by_seed = [residuals[rows] for rows in kept.reset_index(drop=True).groupby("seed").indices.values()]
+    of_prior = kept["seed"].to_numpy() // runs_per_prior
+    by_seed = [residuals[of_prior == prior] for prior in np.unique(of_prior)]
     levels = np.array([coverage(each, LEVELS) for each in by_seed])
     return Calibration(
         method=method,

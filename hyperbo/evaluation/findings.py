@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from hyperbo.evaluation.comparisons import PairedComparison, paired_comparison
+from hyperbo.evaluation.comparisons import TIE_TOLERANCE, PairedComparison, paired_comparison
 from hyperbo.evaluation.regret import regret_curves
 from hyperbo.evaluation.run_array import RunArray, comparable
 
@@ -45,12 +45,13 @@ def count(quantity: int, noun: str) -> str:
     return f"{quantity} {noun}{'' if quantity == 1 else 's'}"
 
 
-def headline(regrets: RunArray) -> str:
+def headline(regrets: RunArray, unit: str = "seed") -> str:
     """State the regret of every method after 10 iterations, or after the last of a shorter run.
 
     Args:
       regrets: regrets as run, missing runs included; the numbers are over `comparable(regrets)`, and the
         sentence says what that leaves out.
+      unit: what one of their seeds is to a reader (`hyperbo.evaluation.metadata.run_unit`).
 
     Raises:
       InvalidInputError: no task was completed by all methods.
@@ -69,7 +70,7 @@ def headline(regrets: RunArray) -> str:
         )
     ]
     missing = [f"{method} missing" for method in regrets.methods if method not in compared.methods]
-    tasks, seeds = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), "seed")
+    tasks, seeds = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), unit)
     return (
         f"After {count(budget, 'iteration')}, the mean simple regret over {tasks} "
         f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels + missing)}."
@@ -107,9 +108,10 @@ def _finding(compared: PairedComparison) -> Finding:
     if not compared.tasks:
         return Finding(compared, "missing", f"{first} and {second} have no completed task in common.")
     verdict: Verdict = "undecided"
-    if compared.upper < 0:
+    # Methods that do the same differ by rounding, and that alike with every seed.
+    if compared.upper < -TIE_TOLERANCE:
         verdict = "better"
-    elif compared.lower > 0:
+    elif compared.lower > TIE_TOLERANCE:
         verdict = "worse"
     claim = {
         "better": f"{first} has lower regret than {second}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 import pandas as pd
@@ -34,7 +35,8 @@ def join_evaluations(parts: Mapping[str, Evaluation]) -> Evaluation:
 
     A run that several parts hold must be the same in all of them and is kept once, with the further columns
     of the first part that holds it. Versions of code and platforms may differ; all are named. Seconds are
-    summed, except those of a part all of whose runs (`run_ids`) belong to another part.
+    summed, except those of a part all of whose runs (`run_ids`) belong to another part; their total is not
+    known where parts share some runs.
 
     Args:
       parts: evaluations by a name that messages can use, such as their folder.
@@ -49,8 +51,8 @@ def join_evaluations(parts: Mapping[str, Evaluation]) -> Evaluation:
     if not parts:
         raise InvalidInputError("no evaluation to join", fix="name at least one")
     names, evaluations = list(parts), list(parts.values())
-    for name, each in zip(names[1:], evaluations[1:], strict=True):
-        _check_agree(names[0], evaluations[0].metadata, name, each.metadata)
+    for first, second in combinations(parts, 2):
+        _check_agree(first, parts[first].metadata, second, parts[second].metadata)
     records = _union([each.records for each in evaluations], names, [*RUN, "iteration"], COLUMNS, "run")
     validate_records(records, where=f"records joined of {', '.join(names)}")
     with_losses = {
@@ -115,7 +117,7 @@ def _metadata(parts: Mapping[str, Evaluation], records: pd.DataFrame) -> Evaluat
             name: _phrase((each["platform"][name] for each in every if name in each["platform"]), "; ")
             for name in dict.fromkeys(name for each in every for name in each["platform"])
         },
-        "seconds": _seconds(every),
+        **_seconds(every),
         "started": _extreme(parts, "started", min),
         "finished": _extreme(parts, "finished", max),
     }
@@ -128,9 +130,9 @@ def _metadata(parts: Mapping[str, Evaluation], records: pd.DataFrame) -> Evaluat
     if failures:
         last = records[records["iteration"] == joined["iterations"]]
         complete = set(last[RUN].itertuples(index=False, name=None))
-        joined["failures"] = [
-            failure for failure in failures if tuple(failure[key] for key in RUN) not in complete
-        ]
+        # Parts that overlap name the same failure.
+        by_run = {(*(failure[key] for key in RUN), failure["reason"]): failure for failure in failures}
+        joined["failures"] = [failure for run, failure in by_run.items() if run[:-1] not in complete]
     return validate_metadata(joined, where=f"metadata joined of {', '.join(parts)}")
 
 
@@ -149,16 +151,25 @@ def _extreme(parts: Mapping[str, Evaluation], key: str, choose: Any) -> str:
         ) from error
 
 
-def _seconds(every: Sequence[EvaluationMetadata]) -> dict[str, float | dict[str, float]]:
-    total: dict[str, Any] = {}
-    counted: set[str] = set()
+def _seconds(every: Sequence[EvaluationMetadata]) -> dict[str, Any]:
+    counted: list[EvaluationMetadata] = []
+    runs: set[str] = set()
     # The part with most runs first, so that one which it contains adds nothing.
     for each in sorted(every, key=lambda metadata: -len(metadata["run_ids"])):
-        runs = set(each["run_ids"])
-        if runs and runs <= counted:
-            continue
-        counted |= runs
-        for step, seconds in each["seconds"].items():
+        own = set(each["run_ids"])
+        if not own or not own <= runs:
+            counted.append(each)
+            runs |= own
+    seconds = {"seconds": _summed([each["seconds"] for each in counted])}
+    totals = [each["total_seconds"] for each in counted if "total_seconds" in each]
+    apart = sum(len(set(each["run_ids"])) for each in counted) == len(runs)
+    return seconds | ({"total_seconds": _summed(totals)} if apart and len(totals) == len(counted) else {})
+
+
+def _summed(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = {}
+    for part in parts:
+        for step, seconds in part.items():
             if isinstance(seconds, Mapping):
                 of_step = total.setdefault(step, {})
                 for method, value in seconds.items():

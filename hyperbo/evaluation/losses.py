@@ -18,6 +18,7 @@ from jaxtyping import Float64
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.metadata import EvaluationMetadata
 from hyperbo.evaluation.run_array import RunArray
+from hyperbo.evaluation.spread import ROUNDING
 from hyperbo.files import write_atomically
 
 LOSSES_NAME = "losses.parquet"
@@ -135,6 +136,22 @@ def read_losses(path: Path) -> pd.DataFrame:
     return losses
 
 
+def losses_of_priors(losses: pd.DataFrame, metadata: EvaluationMetadata) -> pd.DataFrame:
+    """Losses with the prior as the unit, as `hyperbo.evaluation.regret.regrets_of_priors` has regrets.
+
+    A loss is one of a prior; runs that share the prior, as those of HPO-B do, do not make more of it.
+
+    Args:
+      losses: valid losses, by the seed of every run.
+      metadata: says how many runs share a prior.
+
+    Returns:
+      The losses, with the number of the prior as their seed; the mean where runs of one prior disagree.
+    """
+    by_prior = losses.assign(seed=losses["seed"] // metadata.get("runs_per_prior", 1))
+    return by_prior.groupby(_KEY, sort=False)["value"].mean().reset_index()
+
+
 def loss_array(
     losses: pd.DataFrame, kind: str, regrets: RunArray, task_datasets: Mapping[str, str]
 ) -> Float64[np.ndarray, "methods tasks seeds"]:
@@ -168,7 +185,7 @@ def loss_array(
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson correlation of two quantities over experiments, a method with a seed each.
+    """Pearson correlation of two quantities over experiments, a prior of a method each.
 
     Attributes:
       x: a kind of loss.
@@ -192,13 +209,13 @@ def correlations(
 ) -> tuple[Correlation, ...]:
     """Pearson correlations between losses and regret, figure "hold-out-related-correlation".
 
-    An experiment is a method with a seed; its quantities are means over the test tasks, and one that lacks a
-    loss on some task is left out. The correlation is over experiments of all methods together, so that it is
-    mostly one between methods.
+    An experiment is a method with a seed, that is a prior; its quantities are means over the test tasks, and
+    one that lacks a loss on some task is left out. The correlation is over experiments of all methods
+    together, so that it is mostly one between methods.
 
     Args:
-      losses: valid losses.
-      regrets: complete regrets.
+      losses: valid losses, from `losses_of_priors`: counted once per run, a prior would count several times.
+      regrets: complete regrets, from `hyperbo.evaluation.regret.regrets_of_priors`.
       iteration: at which regret is taken, counted from 1.
       task_datasets: task dataset by test task.
 
@@ -222,11 +239,11 @@ def correlations(
 
 
 def pearson(x: Float64[np.ndarray, " n"], y: Float64[np.ndarray, " n"]) -> float:
-    """Pearson's correlation coefficient; NaN below 3 points, or where x or y does not vary.
+    """Pearson's correlation coefficient; NaN below 3 points, or where x or y varies by no more than rounding.
 
     >>> round(pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 5.0])), 3)
     0.982
     """
-    if len(x) < _FEWEST_POINTS or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if len(x) < _FEWEST_POINTS or any(np.ptp(each) <= ROUNDING * np.abs(each).max() for each in (x, y)):
         return float("nan")
     return float(np.corrcoef(x, y)[0, 1])

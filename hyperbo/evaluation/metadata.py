@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
@@ -30,7 +31,7 @@ class Failure(TypedDict):
 
 
 class EvaluationMetadata(TypedDict):
-    """Plain JSON values that name an evaluation; the keys from `regret` on may be absent.
+    """Plain JSON values that name an evaluation; the keys from `total_seconds` on may be absent.
 
     What was asked for (`methods`, `tasks`, `seeds`, `iterations`) is written here, so that an arm without a
     single record is still known to be missing.
@@ -46,11 +47,13 @@ class EvaluationMetadata(TypedDict):
       seeds: seeds of the methods.
       iterations: iterations of each run.
       platform: Python, JAX, device, processor: what the run says of itself.
-      seconds: wall-clock seconds by step, or by step and method.
+      seconds: wall-clock seconds by step, or by step and method; a run that methods share, as priors are
+        shared, is in those of each.
       started: time of the start, ISO 8601.
       finished: time of the end, ISO 8601.
       run_ids: runs that the records came from.
       command: what to type to run it again.
+      total_seconds: wall-clock seconds of all methods by step, shared runs counted once; absent, not known.
       regret: `normalised` where regret is divided by the range of the task, as HPO-B's is; absent, it is not.
       runs_per_prior: how many runs on a task share what a method learned: seed r belongs to the prior of seed
         r // runs_per_prior; absent, 1.
@@ -74,6 +77,7 @@ class EvaluationMetadata(TypedDict):
     finished: str
     run_ids: list[str]
     command: str
+    total_seconds: NotRequired[dict[str, float]]
     regret: NotRequired[Literal["simple", "normalised"]]
     runs_per_prior: NotRequired[int]
     objective: NotRequired[Objective]
@@ -93,6 +97,7 @@ _TYPES: dict[str, type] = {
 
 
 _OPTIONAL_TYPES: dict[str, type] = {
+    "total_seconds": Mapping,
     "regret": str,
     "runs_per_prior": int,
     "objective": Mapping,
@@ -126,8 +131,18 @@ def validate_metadata(
             raise InvalidInputError(f"{key} repeat: {metadata[key]}", where=where)
     if metadata["iterations"] < 1:
         raise InvalidInputError(f"iterations is {metadata['iterations']}", where=where, fix="at least 1")
+    _validate_seconds(metadata, where)
     _validate_optional(metadata, where)
     return cast(EvaluationMetadata, metadata)
+
+
+def _validate_seconds(metadata: Mapping[str, Any], where: str) -> None:
+    of_methods = [each for each in metadata["seconds"].values() if isinstance(each, Mapping)]
+    alone = [each for each in metadata["seconds"].values() if not isinstance(each, Mapping)]
+    values = [value for each in of_methods for value in each.values()]
+    for value in (*alone, *values, *metadata.get("total_seconds", {}).values()):
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise InvalidInputError(f"seconds hold {value!r}", where=where, fix="give finite numbers")
 
 
 def _validate_optional(metadata: Mapping[str, Any], where: str) -> None:
@@ -163,6 +178,15 @@ def _validate_optional(metadata: Mapping[str, Any], where: str) -> None:
             raise InvalidInputError(
                 f"a failure has the reason {failure['reason']!r}", where=where, fix="give text"
             )
+
+
+def run_unit(metadata: EvaluationMetadata) -> str:
+    """What one of the metadata's `seeds` is to a reader.
+
+    Returns:
+      `seed`, or `run` where several of them share a prior, so that they are no seeds of the methods.
+    """
+    return "seed" if metadata.get("runs_per_prior", 1) == 1 else "run"
 
 
 def minimised(metadata: EvaluationMetadata) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.findings import count, number
 from hyperbo.evaluation.losses import check_losses_belong, validate_losses
-from hyperbo.evaluation.metadata import EvaluationMetadata, validate_metadata
+from hyperbo.evaluation.metadata import EvaluationMetadata, run_unit, validate_metadata
 from hyperbo.evaluation.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.run_array import RunArray, any_comparable, comparable
 from hyperbo.evaluation.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
@@ -22,6 +22,7 @@ from hyperbo.files import write_atomically
 try:
     import jinja2
 
+    from hyperbo.evaluation import report_diagnostics
     from hyperbo.evaluation import report_sections as sections
     from hyperbo.evaluation.figure_style import line_styles
 except ModuleNotFoundError as error:
@@ -77,6 +78,7 @@ def render_report(
     aggregates = _aggregates(records, metadata, losses, regrets) if any_comparable(regrets) else {}
     return environment.get_template("report.html" if aggregates else "report_incomplete.html").render(
         metadata=metadata,
+        run_unit=run_unit(metadata),
         record_count=len(records),
         **sections.missing_section(regrets, metadata),
         **sections.cost_section(metadata),
@@ -88,7 +90,7 @@ def _aggregates(
     records: pd.DataFrame, metadata: EvaluationMetadata, losses: pd.DataFrame | None, regrets: RunArray
 ) -> sections.Values:
     """What there is to say of methods that can be compared."""
-    compared = comparable(regrets)
+    compared, by_prior = comparable(regrets), regrets_of_priors(regrets, metadata)
     styles = line_styles(regrets.methods)
     coverage = sections.coverage_section(regrets, metadata)
     return {
@@ -98,12 +100,12 @@ def _aggregates(
         **coverage,
         **sections.study_section(records, metadata),
         **sections.regret_section(compared, styles),
-        **sections.comparison_section(regrets_of_priors(regrets, metadata), coverage["subject"]),
+        **sections.comparison_section(by_prior, coverage["subject"]),
         **sections.solved_section(compared, styles),
         **sections.speedup_section(compared),
         **sections.task_section(records, metadata, regrets, styles),
-        **sections.calibration_section(records, metadata, styles),
-        **sections.loss_section(losses, records, regrets, styles),
+        **report_diagnostics.calibration_section(records, metadata, styles),
+        **report_diagnostics.loss_section(losses, records, metadata, by_prior, styles),
     }
 
 

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64
 
-from hyperbo.evaluation import diagnostic_figures, figures
+from hyperbo.evaluation import figures
 from hyperbo.evaluation.budget import budget_to_target
-from hyperbo.evaluation.calibration import LEVELS, QUANTILES, calibration, standard_normal_quantiles
 from hyperbo.evaluation.comparisons import paired_comparison
 from hyperbo.evaluation.figure_style import LINEAR_BELOW, Styles
 from hyperbo.evaluation.findings import HEADLINE_BUDGET, findings, headline
-from hyperbo.evaluation.losses import KINDS, correlations, loss_array, quantity_name
-from hyperbo.evaluation.metadata import EvaluationMetadata, minimised
+from hyperbo.evaluation.metadata import EvaluationMetadata, minimised, run_unit
 from hyperbo.evaluation.profiles import CRITERIA, performance_profile, saturated_tasks
 from hyperbo.evaluation.ranks import rank_methods, task_ranks
 from hyperbo.evaluation.regret import mean_over_tasks, regret_curves, regrets_of_priors, task_regret_curves
@@ -29,8 +26,8 @@ from hyperbo.evaluation.tables import (
     best_objective_table,
     best_objectives,
     budgets_within,
-    mean_std_table,
     regret_at_budgets,
+    rows_by,
 )
 
 Values = dict[str, Any]
@@ -60,15 +57,17 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
     """What was compared, which tasks tell nothing apart."""
     compared = comparable(regrets)
     subject = compared.methods[0]
+    by_prior = regrets_of_priors(regrets, metadata)
     return {
         "compared": compared,
+        "priors": len(by_prior.seeds),
         "left_out_methods": [name for name in regrets.methods if name not in compared.methods],
         "left_out_tasks": [name for name in regrets.tasks if name not in compared.tasks],
         "saturated": saturated_tasks(compared, compared.iterations),
         "flat": metadata.get("flat_tasks", []),
-        "headline": headline(regrets),
+        "headline": headline(regrets, run_unit(metadata)),
         "subject": subject,
-        "findings": findings(regrets_of_priors(regrets, metadata), subject),
+        "findings": findings(by_prior, subject),
     }
 
 
@@ -88,7 +87,7 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
     per_seed = mean_over_tasks(compared)
     return {
         "budgets": budgets,
-        "regret_rows": _rows_by(table.assign(lowest=lowest), "method"),
+        "regret_rows": rows_by(table.assign(lowest=lowest), "method"),
         "final_ranks": [
             (float(ranks.mean[row, -1]), float(ranks.std[row, -1])) for row in range(len(methods))
         ],
@@ -123,7 +122,7 @@ def solved_section(compared: RunArray, styles: Styles) -> Values:
             for i, (criterion, profile) in enumerate(profiles)
         ],
         "criteria": CRITERIA,
-        "target_rows": _rows_by(budget_to_target(compared, CRITERIA), "method"),
+        "target_rows": rows_by(budget_to_target(compared, CRITERIA), "method"),
     }
 
 
@@ -149,7 +148,7 @@ def task_section(
     budgets = sorted({1, min(HEADLINE_BUDGET, regrets.iterations), regrets.iterations})
     datasets = records.groupby("task")["task_dataset"].first()
     best = best_objective_table(best_objectives(records, metadata), minimise=minimised(metadata))
-    best_rows = _rows_by(best, "task")
+    best_rows = rows_by(best, "task")
     tasks = []
     for column, (task, cells) in enumerate(best_rows):
         band = Band(curves.median[:, column], curves.lower[:, column], curves.upper[:, column])
@@ -179,67 +178,19 @@ def task_section(
     }
 
 
-def calibration_section(records: pd.DataFrame, metadata: EvaluationMetadata, styles: Styles) -> Values:
-    """Calibration of every method that predicts."""
-    recorded = set(records["method"])
-    found = [calibration(records, method) for method in metadata["methods"] if method in recorded]
-    calibrations = [each for each in found if each is not None]
-    predicting = {each.method for each in calibrations}
-    return {
-        "calibrations": calibrations,
-        "without_predictions": [method for method in metadata["methods"] if method not in predicting],
-        "levels": LEVELS,
-        "quantiles": list(zip(QUANTILES, standard_normal_quantiles(QUANTILES), strict=True)),
-        "calibration_figure": diagnostic_figures.calibration_figure("calibration", calibrations, styles)
-        if calibrations
-        else "",
-    }
-
-
-def loss_section(
-    losses: pd.DataFrame | None, records: pd.DataFrame, regrets: RunArray, styles: Styles
-) -> Values:
-    """Losses of the priors by task and method, and their correlations with regret."""
-    if losses is None:
-        return {"loss_methods": [], "loss_tables": [], "correlations": []}
-    datasets = dict(zip(records["task"], records["task_dataset"], strict=True))
-    compared = comparable(regrets)
-    found = correlations(losses, compared, compared.iterations, datasets)
-    methods = [method for method in regrets.methods if (losses["method"] == method).any()]
-    of_methods = regrets.select(methods, regrets.tasks)
-    return {
-        "loss_methods": methods,
-        "loss_tables": [
-            (quantity_name(kind), _loss_rows(loss_array(losses, kind, of_methods, datasets), of_methods))
-            for kind in KINDS
-            if (losses["kind"] == kind).any()
-        ],
-        "correlations": [
-            (
-                quantity_name(each.x),
-                quantity_name(each.y),
-                each,
-                diagnostic_figures.correlation_figure(f"correlation-{i}", each, compared.methods, styles),
-            )
-            for i, each in enumerate(found)
-        ],
-    }
-
-
-def _loss_rows(
-    values: Float64[np.ndarray, "methods tasks seeds"], regrets: RunArray
-) -> list[tuple[str, list[Any]]]:
-    """The row of means over tasks, then one row for each task."""
-    overall = mean_std_table(values.mean(axis=1, keepdims=True), regrets.methods, ["mean over tasks"])
-    by_task = mean_std_table(values, regrets.methods, regrets.tasks)
-    return _rows_by(overall, "task") + _rows_by(by_task, "task")
-
-
 def cost_section(metadata: EvaluationMetadata) -> Values:
-    """Seconds by method and step, and those of steps that belong to no method."""
+    """Seconds by method and step, of all methods together, and those of steps that belong to no method."""
     by_method = {k: v for k, v in metadata["seconds"].items() if isinstance(v, Mapping)}
     methods = dict.fromkeys(name for seconds in by_method.values() for name in seconds)
+    totals = {
+        step: seconds for step, seconds in metadata.get("total_seconds", {}).items() if step in by_method
+    }
     return {
+        "cost_totals": [float(totals.get(step, np.nan)) for step in by_method] if totals else [],
+        # Sums of the same numbers in another order differ by rounding.
+        "cost_shared": any(
+            sum(by_method[step].values()) > seconds * (1 + 1e-9) for step, seconds in totals.items()
+        ),
         "cost_steps": list(by_method),
         "cost_rows": [
             (name, [float(seconds.get(name, np.nan)) for seconds in by_method.values()]) for name in methods
@@ -250,7 +201,3 @@ def cost_section(metadata: EvaluationMetadata) -> Values:
             if not isinstance(seconds, Mapping)
         ],
     }
-
-
-def _rows_by(table: pd.DataFrame, key: str) -> list[tuple[str, list[Any]]]:
-    return [(str(label), list(rows.itertuples())) for label, rows in table.groupby(key, sort=False)]

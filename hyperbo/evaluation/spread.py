@@ -9,6 +9,8 @@ from jaxtyping import Float64
 
 LOWER_PERCENTILE, UPPER_PERCENTILE = 20, 80
 BOOTSTRAP_SAMPLES = 10_000
+# Means of equal values in another order differ by no more than this share.
+ROUNDING = 1e-13
 BOOTSTRAP_COVERAGE = 0.95
 
 

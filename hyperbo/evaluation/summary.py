@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from hyperbo.evaluation.findings import count
 from hyperbo.evaluation.profiles import performance_profile
 from hyperbo.evaluation.ranks import rank_methods
 from hyperbo.evaluation.regret import regret_curves
@@ -41,8 +42,12 @@ def summary_frame(regrets: RunArray) -> pd.DataFrame:
     return pd.DataFrame(columns, index=list(compared.methods)).reindex(list(regrets.methods))
 
 
-def summary_table(regrets: RunArray) -> Table:
+def summary_table(regrets: RunArray, unit: str = "seed") -> Table:
     """The summary as a table for the terminal; `missing` where a method completed no task.
+
+    Args:
+      regrets: as in `summary_frame`.
+      unit: what one of their seeds is to a reader (`hyperbo.evaluation.metadata.run_unit`).
 
     Raises:
       InvalidInputError: no task was completed by all methods.
@@ -54,7 +59,7 @@ def summary_table(regrets: RunArray) -> Table:
     compared = comparable(regrets)
     table = Table(
         title=f"Mean simple regret, {len(compared.tasks)} of {len(regrets.tasks)} tasks, "
-        f"median over {len(regrets.seeds)} seed{'' if len(regrets.seeds) == 1 else 's'}"
+        f"median over {count(len(regrets.seeds), unit)}"
     )
     table.add_column("method")
     for column in frame.columns:

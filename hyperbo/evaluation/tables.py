@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hyperbo.evaluation.metadata import EvaluationMetadata
 from hyperbo.evaluation.records import INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN
 from hyperbo.evaluation.regret import regret_curves
 from hyperbo.evaluation.run_array import RunArray, run_array
-from hyperbo.evaluation.spread import standard_deviation
+from hyperbo.evaluation.spread import ROUNDING, standard_deviation
 
 BUDGETS = (1, 5, 10, 25, 50, 100)
 
@@ -99,6 +100,11 @@ def best_objective_table(best: RunArray, *, minimise: bool = True) -> pd.DataFra
     return mean_std_table(final, best.methods, best.tasks, minimise=minimise)
 
 
+def rows_by(table: pd.DataFrame, key: str) -> list[tuple[str, list[Any]]]:
+    """The rows of a table by the label in a column, in their order."""
+    return [(str(label), list(rows.itertuples())) for label, rows in table.groupby(key, sort=False)]
+
+
 def mean_std_table(
     values: Float64[np.ndarray, "methods tasks seeds"],
     methods: Sequence[str],
@@ -109,7 +115,9 @@ def mean_std_table(
     """Mean and standard deviation over seeds by task and method, as `best_objective_table` returns them."""
     mean, std = values.mean(axis=2), standard_deviation(values, axis=2)
     # fmin and fmax pass over NaN; a comparison with NaN is false.
-    is_best = mean == (np.fmin if minimise else np.fmax).reduce(mean, axis=0)
+    best = (np.fmin if minimise else np.fmax).reduce(mean, axis=0)
+    # The same values with other seeds are no worse, whatever rounding makes of their means.
+    is_best = np.abs(mean - best) <= ROUNDING * np.abs(best)
     return pd.DataFrame(
         [
             (task, method, float(mean[row, column]), float(std[row, column]), bool(is_best[row, column]))

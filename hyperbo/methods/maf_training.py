@@ -1,20 +1,18 @@
-"""Training of an acquisition function by reinforcement learning."""
+"""Training of one acquisition function by reinforcement learning: its settings and its iterations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hyperbo.errors import InvalidInputError, NumericalError
+from hyperbo.errors import InvalidInputError
 from hyperbo.gp.pytree import pytree
 from hyperbo.methods.acquisition_network import (
     EXTRA_INPUTS,
@@ -30,11 +28,6 @@ from hyperbo.methods.policy_gradient import (
     generalised_advantages,
     improve,
 )
-from hyperbo.methods.task_gp import TaskGP
-from hyperbo.parallel import batched, pad_batch
-from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.pretrain.jobs import check_jobs
-from hyperbo.pretrain.task_table import tasks_of_jobs
 
 
 @dataclass(frozen=True)
@@ -103,22 +96,7 @@ class MAFTraining:
 
 
 @pytree
-class TrainedAcquisition:
-    """What a training leaves, as NumPy arrays.
-
-    Attributes:
-      network: the policy after the best iteration.
-      rewards: mean reward per step of the episodes of every iteration, before its updates.
-      validation_regrets: mean simple regret, over the steps and the validation tasks, after every iteration.
-    """
-
-    network: ReLUNetwork
-    rewards: Float[np.ndarray | Array, " i"]
-    validation_regrets: Float[np.ndarray | Array, " i"]
-
-
-@pytree
-class _Own:
+class TasksOfJob:
     """Of one job, or of all, stacked: rows of the table, weights of the tasks, rows to validate on, seed."""
 
     rows: Int[Array, "*jobs t"]
@@ -128,7 +106,7 @@ class _Own:
 
 
 @pytree
-class _Course:
+class Course:
     """Training between two iterations."""
 
     networks: ActorCritic
@@ -138,7 +116,8 @@ class _Course:
     lowest_regret: Float[Array, ""]
 
 
-def _start(training: MAFTraining, dimension: int, own: _Own) -> _Course:
+def start_course(training: MAFTraining, dimension: int, own: TasksOfJob) -> Course:
+    """Untrained networks, drawn by the job's seed."""
     policy_key, value_key, key = jax.random.split(jax.random.key(own.seed), 3)
     policy, value = (
         initialise_network(network_key, inputs, training.hidden, training.weight_scale)
@@ -146,11 +125,11 @@ def _start(training: MAFTraining, dimension: int, own: _Own) -> _Course:
     )
     networks: Any = ActorCritic(policy, value)
     optimizer = optax.adam(training.optimization.learning_rate).init(networks)
-    return _Course(networks, optimizer, key, policy, jnp.asarray(jnp.inf, jnp.float64))
+    return Course(networks, optimizer, key, policy, jnp.asarray(jnp.inf, jnp.float64))
 
 
 def record(
-    networks: ActorCritic, tasks: KnownTasks, own: _Own, training: MAFTraining, key: PRNGKeyArray
+    networks: ActorCritic, tasks: KnownTasks, own: TasksOfJob, training: MAFTraining, key: PRNGKeyArray
 ) -> tuple[Transitions, Float[Array, ""]]:
     """Play the episodes of one iteration.
 
@@ -197,12 +176,12 @@ def validate(
     return jnp.mean(jax.vmap(regret)(rows))
 
 
-def _iterations(
-    training: MAFTraining, tasks: KnownTasks, own: _Own, course: _Course
-) -> tuple[_Course, tuple[Array, Array]]:
+def run_iterations(
+    training: MAFTraining, tasks: KnownTasks, own: TasksOfJob, course: Course
+) -> tuple[Course, tuple[Array, Array]]:
     """The iterations of one call: rewards before, and validation regrets after each."""
 
-    def iteration(course: _Course, _: None) -> tuple[_Course, tuple[Array, Array]]:
+    def iteration(course: Course, _: None) -> tuple[Course, tuple[Array, Array]]:
         key, record_key, update_key = jax.random.split(course.key, 3)
         batch, reward = record(course.networks, tasks, own, training, record_key)
         networks, optimizer = improve(
@@ -212,74 +191,6 @@ def _iterations(
         better = regret < course.lowest_regret
         best: Any = jax.tree.map(partial(jnp.where, better), networks.policy, course.best)
         lowest = jnp.minimum(regret, course.lowest_regret)
-        return _Course(networks, optimizer, key, best, lowest), (reward, regret)
+        return Course(networks, optimizer, key, best, lowest), (reward, regret)
 
     return lax.scan(iteration, course, length=training.iterations_per_call)
-
-
-def train_acquisition(
-    jobs: Sequence[Job], task_gp: TaskGP, training: MAFTraining, progress: Progress = no_progress
-) -> list[TrainedAcquisition]:
-    """Train one acquisition function per job, all in one compiled loop spread over the devices.
-
-    Args:
-      jobs: training tasks, drawn for episodes in proportion to their weights, and seeds.
-      task_gp: of every training task.
-      training: settings.
-      progress: called with iterations done and in all.
-
-    Returns:
-      One network per job, in order.
-
-    Raises:
-      InvalidInputError: there is no job, the search spaces differ, or a job has fewer tasks than
-        `validation_tasks`.
-      NumericalError: the Gaussian process of a task, or the course of a training, is not finite.
-    """
-    check_jobs(jobs)
-    for job in jobs:
-        if len(job.training.tasks) < training.validation_tasks:
-            raise InvalidInputError(
-                f"validation_tasks = {training.validation_tasks}, but a job has "
-                f"{len(job.training.tasks)} tasks",
-                where=job.training.provenance.dataset,
-                fix="lower validation_tasks",
-            )
-    in_jobs = tasks_of_jobs(jobs)
-    in_row = {
-        row: task
-        for job, rows in zip(jobs, in_jobs.rows, strict=True)
-        for row, task in zip(rows, job.training.tasks, strict=False)  # padding follows a job's own tasks
-    }
-    gps: list[Any] = [task_gp.fit(in_row[row]) for row in range(len(in_row))]
-    table = in_jobs.table
-    tasks = KnownTasks(table.x, table.y, table.mask, jax.tree.map(lambda *leaves: jnp.stack(leaves), *gps))
-    validation = np.stack(
-        [
-            rows[np.random.default_rng(job.seed).choice(count, training.validation_tasks, replace=False)]
-            for job, rows, count in zip(jobs, in_jobs.rows, in_jobs.counts, strict=True)
-        ]
-    )
-    seeds = np.array([job.seed for job in jobs])
-    own = pad_batch(_Own(*map(jnp.asarray, (in_jobs.rows, in_jobs.weights, validation, seeds))))
-    dimension = jobs[0].training.search_space.dimension
-    course = batched(partial(_start, training, dimension))(own)
-    run = batched(partial(_iterations, training), shared=1)
-    curves: list[tuple[np.ndarray, np.ndarray]] = []
-    for done in range(0, training.iterations, training.iterations_per_call):
-        progress(done, training.iterations)
-        course, (rewards, regrets) = run(tasks, own, course)
-        curves.append((np.asarray(rewards), np.asarray(regrets)))
-    progress(training.iterations, training.iterations)
-    rewards, regrets = (np.concatenate(parts, axis=1) for parts in zip(*curves, strict=True))
-    networks: Any = jax.tree.map(np.asarray, course.best)
-    results = []
-    for i, job in enumerate(jobs):
-        if not (np.isfinite(rewards[i]).all() and np.isfinite(regrets[i]).all()):
-            raise NumericalError(
-                f"the training of an acquisition function on {job.training.provenance.dataset} with seed "
-                f"{job.seed} is not finite; lower the learning rate, or look for extreme y values"
-            )
-        network: Any = jax.tree.map(lambda leaf, i=i: np.array(leaf[i]), networks)
-        results.append(TrainedAcquisition(network, rewards[i], regrets[i]))
-    return results

@@ -20,7 +20,7 @@ from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.pytree import pytree
 from hyperbo.methods.multi_task import Model, Observations, Surrogate, train
 from hyperbo.parallel import batched, pad_batch
-from hyperbo.pretrain import Job, Progress
+from hyperbo.pretrain import Job, Progress, all_trained
 from hyperbo.pretrain.jobs import check_jobs
 
 CALLS = 20  # of the compiled training of `fit`, with a line of progress before each
@@ -65,7 +65,7 @@ def fit_surrogate(surrogate: Surrogate, jobs: Sequence[Job], progress: Progress)
 
     Raises:
       InvalidInputError: there is no job, their search spaces differ, or one has task weights.
-      NumericalError: a model's parameters are not finite at the end.
+      TrainingError: a model's parameters are not finite at the end; the others come with the error.
     """
     check_jobs(jobs)
     name, training = type(surrogate).__name__, surrogate.training
@@ -87,13 +87,17 @@ def fit_surrogate(surrogate: Surrogate, jobs: Sequence[Job], progress: Progress)
     progress(training.epochs, training.epochs)
     batch: Any = jax.tree.map(np.asarray, FittedSurrogate(data, model))
     fitted = [jax.tree.map(lambda leaf, i=i: np.array(leaf[i]), batch) for i in range(len(jobs))]
-    for job, one in zip(jobs, fitted, strict=True):
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(one.model)):
-            raise NumericalError(
-                f"{name}: training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
-                f"with seed {job.seed} ended with parameters that are not finite; lower the learning rate"
-            )
-    return fitted
+    return all_trained([_usable(name, job, one) for job, one in zip(jobs, fitted, strict=True)])
+
+
+def _usable(name: str, job: Job, fitted: FittedSurrogate) -> FittedSurrogate | NumericalError:
+    if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(fitted)):
+        return fitted
+    return NumericalError(
+        f"{name}: training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
+        f"with seed {job.seed} ended with parameters that are not finite; lower the learning rate, or look "
+        "for extreme y values"
+    )
 
 
 @cache
@@ -122,10 +126,12 @@ def training_data(jobs: Sequence[Job], max_points_per_task: int | None) -> Train
         own = np.s_[i, : sum(map(len, rows))]
         pairs = list(zip(job.training.tasks, rows, strict=True))
         values = np.concatenate([task.y[kept] for task, kept in pairs])
-        means[i] = values.mean()
-        deviations[i] = values.std() or 1.0
+        # Values whose squares overflow end in an error that names the job, not in a warning here.
+        with np.errstate(over="ignore", invalid="ignore"):
+            means[i] = values.mean()
+            deviations[i] = values.std() or 1.0
+            y[own] = (values - means[i]) / deviations[i]
         x[own] = np.concatenate([task.x[kept] for task, kept in pairs])
-        y[own] = (values - means[i]) / deviations[i]
         task[own] = np.repeat(np.arange(len(rows)), [len(kept) for kept in rows])
         mask[own] = True
     counts = np.array([len(rows) for rows in chosen], np.int32)

@@ -9,13 +9,13 @@ from typing import Any
 import jax.numpy as jnp
 
 from hyperbo.checkpoints import CheckpointFolder
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods.decision import Decision
 from hyperbo.methods.gp_policy import GPPolicy, PretrainedGP
 from hyperbo.methods.refit_policy import FineTuning, RefitPolicy
-from hyperbo.pretrain import Job, Pretrained, Progress, no_progress
+from hyperbo.pretrain import Job, Pretrained, Progress, all_trained, no_progress, outcomes_of
 from hyperbo.tuning_data import Task
 
 
@@ -48,16 +48,28 @@ class PretrainedMethod(ABC):
         progress: Progress = no_progress,
         checkpoint: CheckpointFolder | None = None,
     ) -> list[Pretrained]:
-        """Pre-train one prior per job; `checkpoint` is where a killed training goes on from."""
+        """Pre-train one prior per job; `checkpoint` is where a killed training goes on from.
+
+        Raises:
+          TrainingError: a job has no usable prior; those of the others come with the error.
+        """
 
     @double_precision
     def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[PretrainedGP]:
-        """One prior per job."""
-        results = self.pretrain(jobs, progress)
-        return [
-            prior_in_use(result.gp, len(job.training.tasks))
-            for job, result in zip(jobs, results, strict=True)
-        ]
+        """One prior per job.
+
+        Raises:
+          TrainingError: a job has no usable prior; those of the others come with the error.
+        """
+        outcomes = outcomes_of(lambda: self.pretrain(jobs, progress))
+        return all_trained(
+            [
+                outcome
+                if isinstance(outcome, NumericalError)
+                else prior_in_use(outcome.gp, len(job.training.tasks))
+                for job, outcome in zip(jobs, outcomes, strict=True)
+            ]
+        )
 
     def policy(self, fitted: PretrainedGP, task: Task) -> GPPolicy | RefitPolicy:
         """Bayesian optimization with the prior; nothing of the test task is used but its observations."""

@@ -81,6 +81,9 @@ class Method(Protocol):
 
         Returns:
           What was learned, one pytree of arrays per job; of one structure.
+
+        Raises:
+          TrainingError: a job failed alone; what was learned from the others comes with the error.
         """
         ...
 

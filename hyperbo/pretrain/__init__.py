@@ -4,7 +4,9 @@ from hyperbo.objectives import matched_estimate
 from hyperbo.pretrain.ekl import EKLTraining, pretrain_ekl
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, no_progress
 from hyperbo.pretrain.matched import training_blocks
-from hyperbo.pretrain.nll import NLLTraining, pretrain_nll
+from hyperbo.pretrain.nll import pretrain_nll
+from hyperbo.pretrain.nll_steps import NLLTraining
+from hyperbo.pretrain.outcomes import TrainingError, all_trained, outcomes_of
 from hyperbo.pretrain.weighted_sum import SumTraining, pretrain_sum
 
 __all__ = [
@@ -14,8 +16,11 @@ __all__ = [
     "Pretrained",
     "Progress",
     "SumTraining",
+    "TrainingError",
+    "all_trained",
     "matched_estimate",
     "no_progress",
+    "outcomes_of",
     "pretrain_ekl",
     "pretrain_nll",
     "pretrain_sum",

@@ -59,7 +59,7 @@ def pretrain_ekl(
 
     Raises:
       InvalidInputError: there is no job, one has no matched data, or their search spaces differ.
-      NumericalError: a model's loss or parameters are not finite at the end.
+      TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
       VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     check_jobs(jobs)

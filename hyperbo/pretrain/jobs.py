@@ -16,6 +16,7 @@ from jaxtyping import Float64
 from hyperbo.code_version import code_version
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
+from hyperbo.pretrain.outcomes import all_trained
 from hyperbo.tuning_data import TuningData
 
 Progress = Callable[[int, int], None]
@@ -155,25 +156,28 @@ def collect(
       started: `time.perf_counter` when the training began.
 
     Raises:
-      NumericalError: a model's loss or parameters are not finite.
+      TrainingError: a model's loss or parameters are not finite; the others come with the error.
     """
     leaves: Any = jax.tree.map(np.asarray, gps)
     seconds = (time.perf_counter() - started) / len(jobs)
-    results = []
+    outcomes: list[Pretrained | NumericalError] = []
     for i, job in enumerate(jobs):
         gp = jax.tree.map(lambda leaf, i=i: np.array(leaf[i]), leaves)
         finite = all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gp))
         if not finite or not np.isfinite(losses[i]).all():
-            raise NumericalError(
-                f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
-                f"with seed {job.seed} ended with a loss or parameters that are not finite; "
-                "look for extreme y values, or lower the learning rate"
+            outcomes.append(
+                NumericalError(
+                    f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
+                    f"with seed {job.seed} ended with a loss or parameters that are not finite; "
+                    "look for extreme y values, or lower the learning rate"
+                )
             )
+            continue
         if jitters[i] > 0.0:
             warnings.warn(
                 f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} with "
                 f"seed {job.seed}: a covariance needed a relative jitter of {jitters[i]:.0e}",
                 stacklevel=3,
             )
-        results.append(Pretrained(gp, losses[i], float(jitters[i]), seconds))
-    return results
+        outcomes.append(Pretrained(gp, losses[i], float(jitters[i]), seconds))
+    return all_trained(outcomes)

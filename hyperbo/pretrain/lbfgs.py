@@ -76,7 +76,7 @@ def pretrain_lbfgs(
       checkpoint: where to go on from and to leave checkpoints.
 
     Raises:
-      NumericalError: a model's loss or parameters are not finite at the end.
+      TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
       VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     own, seeds = pad_batch((own, np.array([job.seed for job in jobs])))

@@ -22,9 +22,7 @@ def training_blocks(training: TuningData) -> list[MatchedBlock]:
     Raises:
       InvalidInputError: nothing matched is left.
     """
-    names = [task.name for task in training.tasks]
-    complete = [block.complete(names) for block in training.blocks]
-    usable = [block for block in complete if len(block.tasks) >= 2 and len(block.x) >= 1]
+    usable = list(training.complete_blocks)
     if not usable:
         raise InvalidInputError(
             "no matched input that diverged on none of the training tasks",

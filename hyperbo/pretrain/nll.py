@@ -5,159 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import lax
-from jaxtyping import Array, Bool, Float, Float64, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float64
 
 from hyperbo.checkpoints import CheckpointFolder
-from hyperbo.errors import InvalidInputError
-from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
+from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.pytree import pytree
-from hyperbo.objectives import task_nll
 from hyperbo.parallel import batched, pad_batch
-from hyperbo.pretrain.group_dro import exponentiated_gradient
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, check_jobs, collect, identity, no_progress
-from hyperbo.pretrain.task_table import TaskTable, draw_points, draw_tasks, tasks_of_jobs
-
-
-@dataclass(frozen=True)
-class NLLTraining:
-    """Adam on minibatches, section "Description of All Compared Methods", H-NLL.
-
-    Attributes:
-      steps: the paper uses 50,000.
-      points_per_task: drawn uniformly without replacement from every task in every step.
-      learning_rate: of Adam.
-      steps_per_call: steps per call of the compiled loop, between two lines of progress.
-      tasks_per_step: tasks drawn uniformly with replacement in every step, so that its cost does not depend
-        on their number; None: all tasks in every step, as in the paper.
-      group_dro_step: step size of group DRO's exponentiated gradient, per nat; the task weights are where it
-        starts. None: the task weights stay as they are, as in the paper.
-      stop_after: calls in a row without a loss lower than all before, after which a model's training stops;
-        None: never.
-      precision: of the steps, their parameters, covariances and losses; a trained model is float64 either
-        way. float32 is faster; its rounding asks for jitter where the noise variance is very small
-        beside the signal variance, which is reported (docs/decisions/method-choices.md).
-    """
-
-    steps: int = 50_000
-    points_per_task: int = 50
-    learning_rate: float = 1e-3
-    steps_per_call: int = 500
-    tasks_per_step: int | None = None
-    group_dro_step: float | None = None
-    stop_after: int | None = None
-    precision: str = "float64"
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "points_per_task", "steps_per_call", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise InvalidInputError(
-                    f"{name} = {getattr(self, name)} is not positive", where="NLLTraining"
-                )
-        for name in ("tasks_per_step", "group_dro_step", "stop_after"):
-            if getattr(self, name) is not None and not getattr(self, name) > 0:
-                raise InvalidInputError(
-                    f"{name} = {getattr(self, name)} is not positive", where="NLLTraining", fix="or None"
-                )
-        if self.precision not in ("float64", "float32"):
-            raise InvalidInputError(
-                f"precision = {self.precision!r}", where="NLLTraining", fix="use float64 or float32"
-            )
-        if self.steps % self.steps_per_call:
-            raise InvalidInputError(
-                f"steps = {self.steps} is no multiple of steps_per_call = {self.steps_per_call}",
-                where="NLLTraining",
-                fix="choose a divisor, so that one compiled program serves every call",
-            )
-
-
-@pytree
-class _TasksOfModel:
-    """One model's tasks, or those of all: rows of the table, their weights, and how many are its own."""
-
-    rows: Int[Array, "*jobs t"]
-    weights: Float[Array, "*jobs t"]
-    count: Int[Array, "*jobs"]
-
-
-@pytree
-class _NLLState:
-    gp: GaussianProcess
-    optimizer: optax.OptState
-    key: PRNGKeyArray
-    log_weights: Float[Array, " t"] | None
-
-
-def _start(
-    optimizer: optax.GradientTransformation,
-    dimension: int,
-    architecture: Architecture,
-    training: NLLTraining,
-    tasks: _TasksOfModel,
-    seed: Int[Array, ""],
-) -> _NLLState:
-    weight_key, draw_key = jax.random.split(jax.random.key(seed))
-    gp: Any = _cast(initialise(weight_key, dimension, architecture), training.precision)
-    # Repeated tasks have the weight 0, and keep it: -inf is the fixed point of the exponentiated gradient.
-    log_weights = None if training.group_dro_step is None else jnp.log(tasks.weights / jnp.sum(tasks.weights))
-    return _NLLState(gp, optimizer.init(gp), draw_key, log_weights)
-
-
-def _cast(tree: Any, dtype: str) -> Any:
-    """The floating-point leaves of a tree in another precision."""
-    return jax.tree.map(
-        lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree
-    )
-
-
-def _nll_steps(
-    optimizer: optax.GradientTransformation,
-    training: NLLTraining,
-    table: TaskTable,
-    tasks: _TasksOfModel,
-    state: _NLLState,
-) -> tuple[_NLLState, Float[Array, ""], Float[Array, ""]]:
-    """`steps_per_call` steps of Adam for one model; the mean loss and the largest jitter."""
-    sizes = table.sizes[tasks.rows]
-    count = min(training.points_per_task, table.y.shape[1])
-
-    def step(state: _NLLState, _: None) -> tuple[_NLLState, tuple[Array, Array]]:
-        key, draw = jax.random.split(state.key)
-        rows, weights, chosen = tasks.rows, tasks.weights, slice(None)
-        if state.log_weights is not None:
-            weights = tasks.count * jnp.exp(state.log_weights)
-        if training.tasks_per_step is not None:
-            task_key, draw = jax.random.split(draw)
-            chosen = draw_tasks(task_key, tasks.count, training.tasks_per_step)
-            # The step's loss is an unbiased estimate of that of all tasks.
-            rows, weights = rows[chosen], weights[chosen] * tasks.count / training.tasks_per_step
-        points, drawn = draw_points(draw, sizes[chosen], count)
-
-        def loss(gp: GaussianProcess) -> tuple[Array, tuple[Array, Array]]:
-            x, y = table.x[rows[:, None], points], table.y[rows[:, None], points]
-            values, jitters = jax.vmap(task_nll, in_axes=(None, 0, 0, 0))(gp, x, y, drawn)
-            return weights @ values, (values, jnp.max(jitters))
-
-        (value, (values, jitter)), gradient = jax.value_and_grad(loss, has_aux=True)(state.gp)
-        log_weights = state.log_weights
-        if log_weights is not None and training.group_dro_step is not None:
-            log_weights = exponentiated_gradient(log_weights, chosen, values, training.group_dro_step)
-        params: Any = state.gp  # optax's types know nested containers, not registered pytrees
-        updates, optimizer_state = optimizer.update(gradient, state.optimizer, params)
-        gp: Any = optax.apply_updates(params, updates)
-        return _NLLState(gp, optimizer_state, key, log_weights), (value, jitter)
-
-    state, (values, jitters) = lax.scan(step, state, length=training.steps_per_call)
-    return state, jnp.mean(values), jnp.max(jitters)
+from hyperbo.pretrain.nll_steps import (
+    NLLState,
+    NLLTraining,
+    TasksOfModel,
+    cast_floats,
+    nll_steps,
+    start_training,
+)
+from hyperbo.pretrain.task_table import TaskTable, tasks_of_jobs
 
 
 def stopped(losses: Float64[np.ndarray, "calls j"], patience: int) -> Bool[np.ndarray, " j"]:
@@ -175,7 +45,7 @@ def stopped(losses: Float64[np.ndarray, "calls j"], patience: int) -> Bool[np.nd
 class _Course:
     """Training between two calls: all that a checkpoint must hold."""
 
-    state: _NLLState
+    state: NLLState
     losses: Float64[np.ndarray, "calls j"]
     jitter: Float64[np.ndarray, " j"]
 
@@ -206,26 +76,25 @@ def pretrain_nll(
 
     Raises:
       InvalidInputError: there is no job, or the jobs' search spaces differ.
-      NumericalError: a model's loss or parameters are not finite at the end.
+      TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
       VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     check_jobs(jobs)
     started = time.perf_counter()
     tasks = tasks_of_jobs(jobs)
-    optimizer = optax.adam(training.learning_rate)
     of_models, seeds = pad_batch(
         (
-            _cast(
-                _TasksOfModel(*map(jnp.asarray, (tasks.rows, tasks.weights, tasks.counts))),
+            cast_floats(
+                TasksOfModel(*map(jnp.asarray, (tasks.rows, tasks.weights, tasks.counts))),
                 training.precision,
             ),
             np.array([job.seed for job in jobs]),
         )
     )
     dimension = jobs[0].training.search_space.dimension
-    state = batched(partial(_start, optimizer, dimension, architecture, training))(of_models, seeds)
-    run = batched(partial(_nll_steps, optimizer, training), shared=1)
-    table = _cast(tasks.table, training.precision)
+    state = batched(partial(start_training, dimension, architecture, training))(of_models, seeds)
+    run = batched(partial(nll_steps, training), shared=1)
+    table = cast_floats(tasks.table, training.precision)
     calls = training.steps // training.steps_per_call
     course = _Course(state, np.zeros((calls, len(seeds))), np.zeros(len(seeds)))
 
@@ -243,12 +112,12 @@ def pretrain_nll(
                 checkpoints.save(done, course)
     jax.block_until_ready(course.state)
     progress(training.steps, training.steps)
-    gps = _cast(course.state.gp, "float64")
+    gps = cast_floats(course.state.gp, "float64")
     return collect(jobs, gps, np.asarray(course.losses).T, np.asarray(course.jitter), started)
 
 
 def _call(
-    run: Any, table: TaskTable, of_models: _TasksOfModel, training: NLLTraining, course: _Course, done: int
+    run: Any, table: TaskTable, of_models: TasksOfModel, training: NLLTraining, course: _Course, done: int
 ) -> _Course:
     """One call of the compiled loop; models that stopped early stay as they are."""
     losses, jitter = np.array(course.losses), np.array(course.jitter)

@@ -110,7 +110,7 @@ def pretrain_sum(
     Raises:
       InvalidInputError: there is no job, one lacks the matched data that a term needs, or their search spaces
         differ.
-      NumericalError: a model's loss or parameters are not finite at the end.
+      TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
       VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
     check_jobs(jobs)

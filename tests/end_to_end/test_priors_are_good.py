@@ -7,7 +7,8 @@ import pytest
 import pd1_builder
 from hyperbo.methods import HNLL, STBO, Rand
 from hyperbo.pretrain import Job, NLLTraining
-from hyperbo.simulate import Run, run_records, simulate
+from hyperbo.run_records import run_records
+from hyperbo.simulate import Run, simulate
 
 HELD_OUT = ("digits", "sample_patches")
 SEEDS = (0, 1)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from version_folders import record, write_version
 
 from flows import evaluate as evaluate_module
-from flows import evaluation_folder
+from flows import evaluation_folder, ledger
 from flows import report as report_module
 from flows.cli import app
 from flows.evaluate import simulate_arm
@@ -32,14 +32,15 @@ from flows.jobs import end_with_outcome
 from flows.pretrain import LOSSES_OF_PRIOR, pretrain_arm
 from flows.report import write_evaluation
 from hyperbo import simulate as simulate_module
-from hyperbo.errors import NumericalError
+from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.evaluation.losses import validate_losses
 from hyperbo.evaluation.regret import simple_regrets
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.gp.pytree import pytree
 from hyperbo.methods import HNLL, Decision, PretrainedMethod, Rand, Scores
 from hyperbo.methods.rand import RandPolicy
-from hyperbo.pretrain import Job, NLLTraining
+from hyperbo.pretrain import Job, NLLTraining, all_trained
+from hyperbo.prior import load_prior
 from hyperbo.simulate import Simulation
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -107,6 +108,24 @@ class Failing:
         return RandPolicy()
 
 
+@dataclass(frozen=True)
+class FailingInPart:
+    """Random search that learns nothing of use with seed 1; it notes the seeds that it was asked for."""
+
+    asked: ClassVar[list[list[int]]] = []
+
+    without_policy: tuple[str, ...] = ()
+
+    def fit(self, jobs: Sequence[Job], progress=None) -> list[None]:
+        self.asked.append([job.seed for job in jobs])
+        return all_trained([NumericalError("diverged") if job.seed == 1 else None for job in jobs])
+
+    def policy(self, fitted: None, task) -> RandPolicy:
+        if task.name in self.without_policy:
+            raise NumericalError(f"no policy for {task.name}")
+        return RandPolicy()
+
+
 @pytree
 class FailingPolicy(RandPolicy):
     """Random search that scores NaN from its second observation on, where it is told to."""
@@ -171,6 +190,68 @@ def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys, mo
 
 
 @pytest.mark.usefixtures("without_report")
+def test_what_was_learned_beside_a_run_that_failed_is_not_learned_again(experiment, capsys, monkeypatch):
+    monkeypatch.setattr(FailingInPart, "asked", [])
+    experiment = replace(experiment, arms={"Some": Arm(FailingInPart())})
+    folder = run(experiment)
+    lines = lines_without_times(capsys)
+    assert "evaluate Some: 2 failed, the first with one held out and seed 1: diverged" in lines
+    assert "evaluate Some: 2 runs in T s, 0 were present, 2 failed" in lines
+    evaluation = read(folder)
+    assert evaluation.records.groupby("seed")["task"].nunique().to_dict() == {0: 3}
+    assert {(each["seed"], each["reason"]) for each in evaluation.metadata.get("failures", [])} == {
+        (1, "diverged")
+    }
+    assert run(experiment) == folder
+    assert FailingInPart.asked == [[0, 1, 0, 1], [1, 1]]
+
+
+@pytest.mark.usefixtures("without_report")
+@pytest.mark.parametrize("without", [("one-b",), ("two-a",), ("one-a", "one-b", "two-a")])
+def test_a_task_without_a_policy_costs_its_own_runs(without, experiment, capsys, monkeypatch):
+    monkeypatch.setattr(FailingInPart, "asked", [])
+    arms = {"Some": Arm(FailingInPart(without)), "Rand": Arm(Rand())}
+    evaluation = read(run(replace(experiment, arms=arms, seeds=(0,))))
+    assert FailingInPart.asked == [[0, 0]]
+    by_method = evaluation.records.groupby("method")["task"].unique()
+    assert set(by_method.get("Some", [])) == {"one-a", "one-b", "two-a"} - set(without)
+    assert {(each["task"], each["reason"]) for each in evaluation.metadata.get("failures", [])} == {
+        (task, f"no policy for {task}") for task in without
+    }
+
+
+@pytest.mark.usefixtures("without_report")
+def test_priors_trained_beside_one_that_diverged_are_kept_and_evaluated(tmp_path, capsys):
+    # The squares of the values of one dataset overflow: only the fold without it has a usable prior.
+    trials = [
+        record(f"{dataset}-a", f"{dataset}/{i}", i / 8, scale * i)
+        for dataset, scale in (("one", 1e160), ("two", 1.0))
+        for i in range(8)
+    ]
+    write_version(tmp_path / "data", "pd1/mini:1.0.0", {"matched": trials}, warping="identity")
+    experiment = Experiment(
+        {"H-NLL": Arm(H_NLL)}, tmp_path / "runs", tmp_path / "data", seeds=(0,), iterations=ITERATIONS
+    )
+    folder = run(experiment)
+    lines = lines_without_times(capsys)
+    assert "pretrain H-NLL: 1 priors trained in T s, 0 were present, 1 failed" in lines
+    assert not any("one by one" in line for line in lines)
+    assert {load_prior(prior).description.held_out for prior in (experiment.runs / "prior").iterdir()} == {
+        "one"
+    }
+    evaluation = read(folder)
+    assert set(evaluation.records["task"]) == {"one-a"}
+    (failure,) = evaluation.metadata.get("failures", [])
+    assert (failure["task"], failure["seed"]) == ("two-a", 0)
+    assert "ended with a loss or parameters that are not finite" in failure["reason"]
+    # Again, only the prior that failed is tried.
+    assert run(experiment) == folder
+    lines = lines_without_times(capsys)
+    assert "pretrain H-NLL: 0 priors trained in T s, 1 were present, 1 failed" in lines
+    assert "evaluate H-NLL: 1 runs present, nothing to do" in lines
+
+
+@pytest.mark.usefixtures("without_report")
 def test_of_a_simulation_only_the_runs_that_failed_are_missing(experiment, capsys, monkeypatch):
     arms = {"Some": Arm(FailingRuns(("one-b",), (1,))), "Rand": Arm(Rand())}
     experiment = replace(experiment, arms=arms)
@@ -225,7 +306,8 @@ def test_where_nothing_can_be_compared_the_evaluation_is_written_all_the_same(ex
         end_with_outcome(folder)
     said = capsys.readouterr()
     assert "nothing can be compared" in said.out
-    assert "Some: 1 run failed: FailingPolicy scored a candidate NaN on task 'one-a' with seed 1" in said.err
+    reason = "FailingPolicy scored a candidate NaN on task 'one-a' with seed 1"
+    assert f"Some: 2 runs failed, the first: {reason}" in said.err
 
 
 @pytest.mark.usefixtures("without_report")
@@ -296,6 +378,16 @@ def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(e
     assert "evaluate H-NLL again: 2 runs present, nothing to do" in lines
     assert len(list((experiment.runs / "prior").glob("*/prior.json"))) == 2
     evaluation = read(folder)
+    # Each arm needs the priors, and has their seconds; those of all are the ledger's, each run once.
+    seconds = evaluation.metadata["seconds"]
+    for step, kind in (("pre-train", "prior"), ("evaluate", "simulation")):
+        spent = [ledger.facts(path)["seconds"] for path in (experiment.runs / kind).iterdir()]
+        assert evaluation.metadata.get("total_seconds", {})[step] == pytest.approx(sum(spent))
+    assert len(set(seconds["pre-train"].values())) == 1
+    assert seconds["pre-train"]["H-NLL UCB"] == pytest.approx(
+        evaluation.metadata["total_seconds"]["pre-train"]
+    )
+    assert seconds["evaluate"]["H-NLL PI"] == seconds["evaluate"]["H-NLL again"]
     by_label = dict(list(evaluation.records.groupby("method")))
     assert set(by_label) == set(arms)
     shared = ["task", "seed", "iteration", "trial_id", "prior"]
@@ -333,9 +425,25 @@ def test_hpob_begins_as_prescribed_repeats_nothing_and_normalises_regret(experim
         np.testing.assert_allclose(regrets.values[(0, *place)], expected, atol=1e-12)
 
 
+def test_more_iterations_than_trials_are_refused_before_anything_is_trained(experiment):
+    # Eight trials, of which two are given: six iterations can be, seven cannot.
+    possible = replace(
+        experiment, arms={"H-NLL": Arm(H_NLL)}, dataset="hpob/4796:1.0.0", protocol="hpob", iterations=6
+    )
+    assert possible.test_bed().tests
+    message = r"hpob/4796:1\.0\.0: .*: s-4 8 trials, 2 of them given, s-5 8 .* at most 6 iterations"
+    with pytest.raises(InvalidInputError, match=message):
+        pretrain_arm.fn(replace(possible, iterations=7), "H-NLL")
+    assert not experiment.runs.exists()
+
+
 def test_the_losses_of_a_prior_are_those_of_all_its_runs(data_dir, tmp_path):
     bed = Experiment(
-        {"Rand": Arm(Rand())}, data=data_dir, dataset="hpob/4796:1.0.0", protocol="hpob"
+        {"Rand": Arm(Rand())},
+        data=data_dir,
+        dataset="hpob/4796:1.0.0",
+        protocol="hpob",
+        iterations=ITERATIONS,
     ).test_bed()
     priors = {}
     for seed in (0, 3):

@@ -3,9 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
 
+from flows import identities as identities_module
 from flows.arms import arms_by_name, configured, demonstration
 from flows.experiment import Arm, Experiment
 from hyperbo.errors import InvalidInputError
@@ -13,6 +15,7 @@ from hyperbo.folds import all_but_test_task
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import FSBO, HEKL, HNLL, METHODS, STBO, STBOH, Rand
 from hyperbo.pretrain import EKLTraining, NLLTraining
+from hyperbo.pretrain.matched import training_blocks
 
 ARMS = {"Rand": Arm(Rand())}
 
@@ -74,6 +77,30 @@ def test_an_arm_limits_what_is_learned_from():
     few = Arm(Rand(), points_per_task=4).training(fold, 0)
     assert {len(task.y) for task in few.tasks} == {4}
     assert sum(len(block.x) for block in few.blocks) == 4
+
+
+def test_matched_inputs_are_those_that_diverged_on_none_of_the_tasks_that_an_arm_trains_on():
+    tasks = tuning_data((6, 3, 4, 5))
+    related = replace(tasks.tasks[3], dataset="d0")
+    block = matched_block(("t0", "t1", "t2", "t3"), 7, 0)
+    y = block.y.copy()
+    y[0, 0] = y[1, 1] = y[2, 3] = np.nan  # t0 diverged at the first input, t1 at the second, t3 at the third
+    data = with_blocks(replace(tasks, tasks=(*tasks.tasks[:3], related)), replace(block, y=y))
+    fold = all_but_test_task(data)[0]  # t0 is tested, t3 is related to it
+
+    def matched(**limits):
+        (kept,) = training_blocks(Arm(HEKL(), **limits).training(fold, 0))
+        return [block.x.tolist().index(x) for x in kept.x.tolist()]
+
+    assert matched() == [0, 3, 4, 5, 6]
+    assert matched(without_related=True) == matched(training_tasks=2) == [0, 2, 3, 4, 5, 6]
+    assert matched(without_related=True, points_per_task=6) == [0, 2, 3, 4, 5, 6]
+    # In the identity of a prior, a number of points counts only where it is less than what is there.
+    for arm, limits in (
+        (Arm(HEKL(), points_per_task=5), False),
+        (Arm(HEKL(), points_per_task=5, without_related=True), True),
+    ):
+        assert identities_module._limits(arm, arm.training(fold, 0), fold.training) is limits
 
 
 def test_methods_are_at_the_papers_settings():

@@ -109,5 +109,7 @@ def test_what_the_data_do_not_hold_is_refused(data_dir, dataset, protocol, not_t
 
 def test_every_dataset_has_the_protocol_of_the_paper(data_dir):
     assert {default_protocol(name) for name in ("hpob/all:1.0.0", "trials/mine:1.0.0")} <= set(PROTOCOL_NAMES)
-    experiment = Experiment({"Rand": Arm(Rand())}, data=data_dir, dataset="hpob/4796:1.0.0", protocol="hpob")
+    experiment = Experiment(
+        {"Rand": Arm(Rand())}, data=data_dir, dataset="hpob/4796:1.0.0", protocol="hpob", iterations=3
+    )
     assert set(experiment.test_bed().folds) == {"test"}

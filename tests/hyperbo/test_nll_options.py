@@ -7,7 +7,6 @@ import gp_cases as reference
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from gp_cases import SPACE, tuning_data
 
@@ -15,7 +14,8 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.pretrain import Job, NLLTraining, pretrain_nll
 from hyperbo.pretrain.group_dro import exponentiated_gradient
-from hyperbo.pretrain.nll import _nll_steps, _start, _TasksOfModel, stopped
+from hyperbo.pretrain.nll import stopped
+from hyperbo.pretrain.nll_steps import TasksOfModel, nll_steps, start_training
 from hyperbo.pretrain.task_table import tasks_of_jobs
 
 ARCHITECTURE = Architecture((3,), noise_variance=0.05)
@@ -110,13 +110,12 @@ def test_tasks_drawn_estimate_the_loss_of_all_without_bias_and_alone_as_in_a_bat
 @pytest.mark.usefixtures("x64")
 def test_the_work_of_a_step_does_not_grow_with_the_number_of_tasks_it_draws_from() -> None:
     training = NLLTraining(steps=1, points_per_task=5, steps_per_call=1, tasks_per_step=4, group_dro_step=0.1)
-    optimizer = optax.adam(1e-3)
 
     def operations(tasks: int) -> float:
         table, rows, weights, counts = tasks_of_jobs([Job(tuning_data((6,) * tasks), 0)])
-        of_model = _TasksOfModel(*(jnp.asarray(array[0]) for array in (rows, weights, counts)))
-        state = _start(optimizer, SPACE.dimension, ARCHITECTURE, training, of_model, jnp.asarray(0))
-        compiled = jax.jit(partial(_nll_steps, optimizer, training)).lower(table, of_model, state).compile()
+        of_model = TasksOfModel(*(jnp.asarray(array[0]) for array in (rows, weights, counts)))
+        state = start_training(SPACE.dimension, ARCHITECTURE, training, of_model, jnp.asarray(0))
+        compiled = jax.jit(partial(nll_steps, training)).lower(table, of_model, state).compile()
         return compiled.cost_analysis()["flops"]
 
     few, many = operations(10), operations(400)

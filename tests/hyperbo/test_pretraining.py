@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from functools import partial
 
@@ -15,12 +16,15 @@ from scipy.stats import chi2_contingency, chisquare, multivariate_normal
 
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
+from hyperbo.methods import HNLL
 from hyperbo.pretrain import (
     EKLTraining,
     Job,
     NLLTraining,
     Pretrained,
     SumTraining,
+    TrainingError,
+    all_trained,
     pretrain_ekl,
     pretrain_nll,
 )
@@ -185,11 +189,35 @@ def test_training_on_draws_of_a_known_process_comes_near_its_nll_on_new_draws() 
     assert mean_nll(model.gp) - true < 0.1
 
 
-def test_values_that_overflow_end_in_an_error_that_names_the_training_set() -> None:
-    task = DATA.tasks[0]
-    extreme = replace(HELD_OUT, tasks=(replace(task, y=np.full(3, 1e200)),))
-    with pytest.raises(NumericalError, match=r"1 tasks of case/tiny:1\.0\.0 with seed 3 .* not finite"):
-        pretrain_nll([Job(extreme, 3)], ARCHITECTURE, NLLTraining(steps=1, steps_per_call=1))
+EXTREME = replace(HELD_OUT, tasks=(replace(DATA.tasks[0], y=np.full(3, 1e200)),))
+NOT_FINITE = r"1 tasks of case/tiny:1\.0\.0 with seed 3 .* not finite"
+
+
+def test_a_job_that_fails_does_not_cost_the_others_what_they_learned(nll_models: list[Pretrained]) -> None:
+    jobs = [*nll_jobs()[:1], Job(EXTREME, 3), *nll_jobs()[1:]]
+    with pytest.raises(TrainingError, match=rf"{NOT_FINITE}.* \(1 of a batch of 4 failed\)") as raised:
+        pretrain_nll(jobs, ARCHITECTURE, NLL)
+    # As a worker process hands it over.
+    first, failed, *others = pickle.loads(pickle.dumps(raised.value)).outcomes
+    assert isinstance(failed, NumericalError)
+    for model, expected in zip([first, *others], nll_models, strict=True):
+        assert_equal_models(model, expected)
+
+
+def test_of_one_job_the_error_is_the_job_s() -> None:
+    with pytest.raises(TrainingError, match=r"^no use$"):
+        all_trained([NumericalError("no use")])
+    assert all_trained([1, 2]) == [1, 2]
+
+
+def test_a_method_makes_use_of_the_priors_that_are_usable() -> None:
+    method = HNLL(ARCHITECTURE, NLLTraining(steps=1, steps_per_call=1))
+    with pytest.raises(TrainingError, match=NOT_FINITE) as raised:
+        method.fit([Job(EXTREME, 3), Job(HELD_OUT, 0)])
+    failed, fitted = raised.value.outcomes
+    assert isinstance(failed, NumericalError)
+    assert fitted.training_tasks == len(HELD_OUT.tasks)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(fitted.gp))
 
 
 @pytest.mark.parametrize(

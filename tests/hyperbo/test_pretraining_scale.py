@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from gp_cases import SPACE, matched_block, tuning_data, with_blocks
 
@@ -21,7 +20,7 @@ from hyperbo import parallel
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.parallel import batched, mesh, pad_batch
 from hyperbo.pretrain import EKLTraining, Job, NLLTraining, pretrain_ekl, pretrain_nll
-from hyperbo.pretrain.nll import _nll_steps, _start, _TasksOfModel
+from hyperbo.pretrain.nll_steps import TasksOfModel, nll_steps, start_training
 from hyperbo.pretrain.task_table import tasks_of_jobs
 
 ARCHITECTURE = Architecture((3,), noise_variance=0.05)
@@ -102,11 +101,10 @@ def test_models_computed_at_once_are_those_computed_one_at_a_time(monkeypatch: p
 def steps_of(data: list[Job], training: NLLTraining) -> tuple[Any, Any]:
     """The program of one call for a batch of models, and its arguments."""
     table, rows, weights, counts = tasks_of_jobs(data)
-    of_models = _TasksOfModel(*map(jnp.asarray, (rows, weights, counts)))
-    optimizer = optax.adam(1e-3)
-    start = partial(_start, optimizer, SPACE.dimension, ARCHITECTURE, training)
+    of_models = TasksOfModel(*map(jnp.asarray, (rows, weights, counts)))
+    start = partial(start_training, SPACE.dimension, ARCHITECTURE, training)
     state = jax.vmap(start)(of_models, jnp.arange(len(data)))
-    return partial(_nll_steps, optimizer, training), (table, of_models, state)
+    return partial(nll_steps, training), (table, of_models, state)
 
 
 @pytest.mark.usefixtures("x64")

@@ -107,6 +107,30 @@ def test_without_matched_inputs_there_is_no_ekl():
     assert set(frame["kind"]) == {"training_nll", "test_nll"}
 
 
+def test_a_task_of_pd1_is_measured_on_all_its_trials():
+    # About 1,959 trials of a task are in the release.
+    data = tuning_data((3, 4, 1959))
+    gp = random_gp(0)
+    (frame,) = prior_losses(data, [(gp, held_out_related(data)[2], ("t0", "t1"))])
+    task = data.task("t2")
+    assert values(frame)["d2", "t2", "test_nll"] == pytest.approx(nll(gp, task.x, task.y))
+
+
+def test_inputs_that_diverged_on_a_task_left_out_count_in_the_ekl():
+    (block,) = DATA.blocks
+    y = block.y.copy()
+    y[0, 0] = y[1, 1] = np.nan  # t0, which is held out, diverged at the first input, t1 at the second
+    data = replace(DATA, blocks=(replace(block, y=y),))
+    gp = random_gp(0)
+    (frame,) = prior_losses(data, [(gp, held_out_related(data)[0], ("t1", "t2"))])
+    learned, both = (replace(block, x=block.x[rows], y=y[rows]) for rows in ([0, 2, 3, 4], [2, 3, 4]))
+    found = values(frame)
+    expected = degenerate_ekl(gp, learned, ("t1", "t2"))
+    assert found["d0", "", "training_ekl"] == pytest.approx(expected)
+    expected = degenerate_ekl(gp, both, ("t0", "t1", "t2"))
+    assert found["d0", "t0", "test_ekl"] == pytest.approx(expected)
+
+
 def test_large_tasks_are_measured_on_some_of_their_trials(monkeypatch):
     monkeypatch.setattr(module, "MOST_POINTS", 4)
     fold = held_out_related(DATA)[0]

@@ -17,7 +17,8 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.pytree import pytree
 from hyperbo.methods import GPPolicy, Rand, Scores, prior_in_use
 from hyperbo.methods.rand import RandPolicy
-from hyperbo.simulate import Run, Simulation, run_records, simulate
+from hyperbo.run_records import run_records
+from hyperbo.simulate import Run, Simulation, simulate
 from hyperbo.tuning_data import Task
 
 DATA = tuning_data((5, 9, 7), seed=3)

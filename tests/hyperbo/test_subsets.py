@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
@@ -35,12 +37,40 @@ def test_only_the_named_tasks_are_left_with_the_blocks_that_they_share():
     assert kept.provenance == DATA.provenance
 
 
+def diverged():
+    """The first block alone: t0 diverged at its first input, t2 at the second."""
+    whole = DATA.blocks[0]
+    y = whole.y.copy()
+    y[0, 0] = y[1, 2] = np.nan
+    return with_blocks(DATA, replace(whole, y=y))
+
+
 def test_inputs_that_diverged_on_a_kept_task_are_no_longer_matched():
-    y = DATA.blocks[0].y.copy()
-    y[0, 0] = y[1, 2] = np.nan  # t0 diverged at the first input, t2 at the second
-    block = type(DATA.blocks[0])(DATA.blocks[0].tasks, DATA.blocks[0].x, y)
-    (kept,) = only_tasks(with_blocks(DATA, block), ("t0", "t1")).blocks
-    np.testing.assert_array_equal(kept.x, block.x[1:])
+    data = diverged()
+    (kept,) = only_tasks(data, ("t0", "t1")).complete_blocks
+    np.testing.assert_array_equal(kept.x, data.blocks[0].x[1:])
+    assert inputs(at_most_points(only_tasks(data, ("t0", "t1")), 12, 0)) == {*map(tuple, kept.x.tolist())}
+
+
+def test_a_task_that_is_left_out_later_does_not_decide_which_inputs_are_matched():
+    data = diverged()
+    step_by_step = only_tasks(only_tasks(data, ("t0", "t1", "t2")), ("t1", "t2"))
+    (kept,) = step_by_step.complete_blocks
+    np.testing.assert_array_equal(kept.x, data.blocks[0].x[[0, 2, 3, 4, 5]])
+    np.testing.assert_array_equal(kept.y, data.blocks[0].y[[0, 2, 3, 4, 5]][:, 1:])
+
+
+@settings(max_examples=25)
+@given(st.sets(st.sampled_from(NAMES), min_size=1), st.sets(st.sampled_from(NAMES), min_size=1))
+def test_tasks_left_out_in_two_steps_are_as_left_out_in_one(first, second):
+    data = diverged()
+    step_by_step = only_tasks(only_tasks(data, first | second), second)
+    at_once = only_tasks(data, second)
+    assert names(step_by_step) == names(at_once)
+    for one, other in zip(step_by_step.complete_blocks, at_once.complete_blocks, strict=True):
+        assert one.tasks == other.tasks
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.y, other.y)
 
 
 @settings(max_examples=25)

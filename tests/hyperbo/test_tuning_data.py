@@ -54,10 +54,14 @@ def test_holding_out_removes_every_task_of_the_dataset_from_tasks_and_blocks() -
     assert data.task_datasets == ("d0", "d1", "d2")
     kept = data.hold_out("d1")
     assert [task.name for task in kept.tasks] == ["t0", "t2"]
-    # The second block has one task left, the third no complete input: neither can train.
-    assert [block.tasks for block in kept.blocks] == [("t0", "t2")]
-    np.testing.assert_array_equal(kept.blocks[0].x, block.x[[0, 1, 3, 4, 5]])
-    np.testing.assert_array_equal(kept.blocks[0].y, block.y[[0, 1, 3, 4, 5]][:, [0, 2]])
+    # The second block has one task left; all inputs of the others stay, for tasks may still be left out.
+    assert [block.tasks for block in kept.blocks] == [("t0", "t2"), ("t0", "t2")]
+    np.testing.assert_array_equal(kept.blocks[0].x, block.x)
+    np.testing.assert_array_equal(kept.blocks[0].y, y[:, [0, 2]])
+    # The third has no complete input: it cannot train.
+    (complete,) = kept.complete_blocks
+    np.testing.assert_array_equal(complete.x, block.x[[0, 1, 3, 4, 5]])
+    np.testing.assert_array_equal(complete.y, block.y[[0, 1, 3, 4, 5]][:, [0, 2]])
     assert kept.provenance == data.provenance
     assert len(data.tasks) == 4
 

@@ -23,6 +23,7 @@ from hyperbo.evaluation.tables import (
     best_objective_table,
     best_objectives,
     budgets_within,
+    mean_std_table,
     regret_at_budgets,
 )
 
@@ -378,6 +379,13 @@ def test_aggregates_with_a_missing_arm_are_those_of_the_shared_tasks(records, wi
     np.testing.assert_array_equal(rank_methods(compared).per_seed, rank_methods(alone).per_seed)
 
 
+def test_the_same_values_with_other_seeds_are_best_alike():
+    values = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.3, 0.2, 0.1 + 1e-9]])[:, None]
+    table = mean_std_table(values, ["a", "b", "c"], ["t"])
+    assert table["mean"][0] != table["mean"][1]
+    assert table["best"].tolist() == [True, True, False]
+
+
 def test_summary(records, metadata, regrets):
     frame = summary_frame(regrets)
     assert list(frame.columns) == ["regret_1", "regret_10", "regret_30", "rank", "solved"]
@@ -391,6 +399,7 @@ def test_summary(records, metadata, regrets):
     assert cells[0] == ["H-NLL", "H-EKL", "STBO", "Rand"]
     assert [column[2] for column in cells[1:]] == ["missing"] * 5
     assert "6 of 6 tasks, median over 5 seeds" in str(table.title)
+    assert "median over 5 runs" in str(summary_table(regrets, "run").title)
 
 
 # Few distinct values, so that ties and zero regret are common.

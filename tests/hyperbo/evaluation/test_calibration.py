@@ -58,6 +58,16 @@ def test_calibration_is_its_definition(predicted, method):
     assert result.negative_log_density == pytest.approx(statistics.fmean(-math.log(d) for d in density))
 
 
+def test_runs_that_share_a_prior_are_one_seed(predicted):
+    alone, shared = calibration(predicted, "H-EKL"), calibration(predicted, "H-EKL", runs_per_prior=2)
+    by_seed, _ = residuals_by_hand(predicted, "H-EKL")
+    by_prior = [by_seed[0] + by_seed[1], by_seed[2] + by_seed[3], by_seed[4]]
+    shares = [statistics.fmean(abs(z) <= 1.281551565545 for z, _ in pairs) for pairs in by_prior]
+    assert shared.coverage[1] == pytest.approx(statistics.fmean(shares))
+    assert shared.coverage_std[1] == pytest.approx(statistics.stdev(shares))
+    assert shared.negative_log_density == alone.negative_log_density
+
+
 def test_a_calibrated_model_is_seen_to_be_and_a_sure_one_too(predicted):
     good, sure = calibration(predicted, "H-NLL"), calibration(predicted, "H-EKL")
     np.testing.assert_allclose(good.coverage, (0.5, 0.8, 0.95), atol=0.06)

@@ -113,6 +113,36 @@ def test_a_study_that_stopped_goes_on(records, metadata):
     assert {(arm.method, arm.seeds) for arm in missing} == {("Rand", (4,))}
 
 
+def test_seconds_of_all_are_known_where_no_run_is_shared_in_part(halves):
+    totals = {"here": {"evaluate": 3.0}, "there": {"evaluate": 10.5, "pre-train": 1.0}}
+    for run_ids, known in ((["c", "d"], {"evaluate": 13.5, "pre-train": 1.0}), (["b", "c"], None)):
+        parts = {
+            name: Evaluation(each.records, each.metadata | {"total_seconds": totals[name]})
+            for name, each in halves.items()
+        }
+        parts["there"].metadata["run_ids"] = run_ids
+        assert join_evaluations(parts).metadata.get("total_seconds") == known
+    del parts["here"].metadata["total_seconds"]
+    assert "total_seconds" not in join_evaluations(parts).metadata
+
+
+def test_a_failure_that_parts_share_is_one(records, metadata):
+    lacking = records[~((records["method"] == "Rand") & (records["seed"] == 4))]
+    failures = [{"method": "Rand", "task": task, "seed": 4, "reason": "NaN"} for task in metadata["tasks"]]
+    part = Evaluation(lacking, metadata | {"failures": failures})
+    assert join_evaluations({"a": part, "b": part}).metadata["failures"] == failures
+
+
+def test_every_two_parts_must_agree(halves, records, metadata):
+    # The first has no Rand; the other two have it, configured in two ways.
+    parts = {"here": halves["here"]}
+    for name, seeds, configuration in (("one", (0, 1, 2), {}), ("two", (3, 4), {"other": 1})):
+        own = records[(records["method"] == "Rand") & records["seed"].isin(seeds)]
+        parts[name] = Evaluation(own, metadata | {"methods": {"Rand": configuration}})
+    with pytest.raises(InvalidInputError, match=r"^one and two: differ in the configuration of Rand"):
+        join_evaluations(parts)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 3)), min_size=48, max_size=48), st.integers(1, 4))
 def test_runs_dealt_out_in_any_way_make_the_whole(shared_metadata, dealt, machines):

@@ -17,12 +17,13 @@ from hyperbo.evaluation.losses import (
     check_losses_belong,
     correlations,
     loss_array,
+    losses_of_priors,
     pearson,
     read_losses,
     validate_losses,
     write_losses,
 )
-from hyperbo.evaluation.regret import simple_regrets
+from hyperbo.evaluation.regret import regrets_of_priors, simple_regrets
 
 
 @pytest.fixture
@@ -153,6 +154,48 @@ def test_correlations_are_over_methods_and_seeds(losses, records, metadata, task
         np.testing.assert_allclose(each.x_values[np.isfinite(each.x_values)], x)
         assert each.coefficient == pytest.approx(pearson_by_definition(x, y))
     assert correlations(losses[losses["kind"] == "training_ekl"], regrets, 30, task_datasets) == ()
+
+
+def test_correlations_count_priors_and_not_runs(losses, records, metadata, task_datasets):
+    # As of HPO-B: two runs on a task share a prior, here seeds 0 and 1, 2 and 3, and 4 alone.
+    metadata["runs_per_prior"] = 2
+    key = ["method", "held_out", "task", "kind"]
+    of_first = losses[losses["seed"] % 2 == 0].set_index([*key, "seed"])["value"]
+    runs = [(*row, seed - seed % 2) for *row, seed in losses[[*key, "seed"]].itertuples(index=False)]
+    shared = losses.assign(value=of_first.loc[runs].to_numpy())
+    regrets = simple_regrets(records, metadata)
+    of_priors = losses_of_priors(shared, metadata)
+    validate_losses(of_priors)
+    assert set(of_priors["seed"]) == {0, 1, 2}
+    (found,) = (
+        each
+        for each in correlations(of_priors, regrets_of_priors(regrets, metadata), 30, task_datasets)
+        if (each.x, each.y) == ("test_nll", "regret")
+    )
+    assert found.points == 2 * 3
+    x, y = [], []
+    for i, method in enumerate(("H-NLL", "H-EKL")):
+        for runs in ((0, 1), (2, 3), (4,)):
+            own = shared[
+                (shared["method"] == method) & (shared["seed"] == runs[0]) & (shared["kind"] == "test_nll")
+            ]
+            x.append(own["value"].mean())
+            y.append(regrets.values[i][:, list(runs), 29].mean())
+    np.testing.assert_allclose(found.x_values[:2].ravel(), x)
+    np.testing.assert_allclose(found.y_values[:2].ravel(), y)
+    assert found.coefficient == pytest.approx(np.corrcoef(x, y)[0, 1])
+
+
+def test_without_shared_priors_losses_stay_as_they_are(losses, metadata):
+    pd.testing.assert_frame_equal(losses_of_priors(losses, metadata), losses)
+
+
+def test_rounding_correlates_with_nothing():
+    varied, constant = np.array([1.0, 2.0, 4.0]), np.array([0.3, 0.1 + 0.2, 0.3])
+    assert np.ptp(constant) > 0
+    assert math.isnan(pearson(varied, constant))
+    assert math.isnan(pearson(constant, varied))
+    assert not math.isnan(pearson(varied, 1e-9 * constant * varied))
 
 
 @settings(max_examples=100, deadline=None)

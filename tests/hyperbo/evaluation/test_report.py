@@ -14,7 +14,7 @@ from hyperbo.evaluation.comparisons import paired_comparison
 from hyperbo.evaluation.figure_style import line_styles
 from hyperbo.evaluation.findings import findings, headline, number
 from hyperbo.evaluation.losses import correlations, quantity_name
-from hyperbo.evaluation.regret import simple_regrets
+from hyperbo.evaluation.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.report import write_report
 from hyperbo.evaluation.run_array import RunArray
 from hyperbo.evaluation.spread import Band
@@ -163,6 +163,45 @@ def test_comparisons_say_what_they_are_made_of(page, records, metadata):
     assert "cannot give a p-value below 0.0625 with 5 seeds" in text
 
 
+def test_runs_that_share_a_prior_are_no_seeds(records, losses, metadata, tmp_path):
+    metadata["tasks"], metadata["runs_per_prior"] = metadata["tasks"][:2], 2
+    records = records[records["task"].isin(metadata["tasks"])]
+    losses = losses[losses["task"].isin(["", *metadata["tasks"]])]
+    written = write_report(records, metadata, tmp_path / "r.html", losses=losses).read_text(encoding="utf-8")
+    text = text_of(ElementTree.fromstring(written))
+    regrets = simple_regrets(records, metadata)
+    # Of seeds 0 to 4, two each share a prior: three priors.
+    c = paired_comparison(regrets_of_priors(regrets, metadata), "H-NLL", "Rand", 30)
+    assert len(c.seeds) == 3
+    assert f"Rand30{number(c.difference)} [{number(c.lower)}, {number(c.upper)}]{number(c.p_value)}" in text
+    assert "A bootstrap of 3 values" in text
+    assert "cannot give a p-value below 0.25 with 3 seeds" in text
+    assert "standard deviation over 3 seeds; lowest marked" in text
+    of_kind = losses[
+        (losses["method"] == "H-NLL") & (losses["kind"] == "training_nll") & (losses["held_out"] == "digits")
+    ]
+    of_run = of_kind.sort_values("seed")["value"].to_numpy()
+    of_prior = np.array([of_run[:2].mean(), of_run[2:4].mean(), of_run[4]])
+    assert f"H-NLL{number(of_prior.mean())} ± {number(of_prior.std(ddof=1), 2)}" in text
+    assert len(re.findall(r"Pearson correlation (?:\S+|not defined) over 6 points", text)) == 4
+    assert "2 tasks: median over 5 runs (line)" in text
+    assert "4 methods, 2 tasks, 5 runs" in text
+    assert "over 5 seeds" not in text
+
+
+def test_seconds_that_methods_share_are_counted_once_in_all(page, records, metadata, tmp_path):
+    metadata["seconds"] = {"pre-train": {"H-NLL": 4.0, "H-EKL": 4.0}, "evaluate": {"H-NLL": 1.5, "Rand": 0.5}}
+    dash = "\N{EN DASH}"
+    shared = "is in the seconds of each of them, and once in those of all"
+    for totals, said in (({"pre-train": 4.0, "evaluate": 2.0}, True), ({"pre-train": 8.0}, False)):
+        metadata["total_seconds"] = totals
+        write_report(records, metadata, tmp_path / "r.html")
+        text = text_of(ElementTree.fromstring((tmp_path / "r.html").read_text(encoding="utf-8")))
+        assert f"all methods{totals['pre-train']}{totals.get('evaluate', dash)}" in text
+        assert (shared in text) == said
+    assert "all methods" not in text_of(ElementTree.fromstring(page)).partition("Cost")[2]
+
+
 def test_the_same_input_gives_the_same_page(page, records, metadata, tmp_path):
     shuffled = records.sample(frac=1.0, random_state=3)
     assert write_report(shuffled, metadata, tmp_path / "again.html").read_text(encoding="utf-8") == page
@@ -229,6 +268,16 @@ def test_a_verdict_is_what_the_interval_says(own, verdict, claim):
     (finding,) = findings(RunArray(("H-NLL", "Rand"), ("t",), (0, 1, 2), values), "H-NLL")
     assert finding.verdict == verdict
     assert finding.sentence.startswith(f"{claim} after 1 iteration: mean difference ")
+
+
+def test_methods_that_differ_by_rounding_cannot_be_told_apart():
+    # 0.1 + 0.2 is above 0.3 with every seed alike.
+    values = np.array([[0.3] * 5, [0.1 + 0.2] * 5]).reshape(2, 1, 5, 1)
+    assert (values[0] < values[1]).all()
+    for first, second in (("a", "b"), ("b", "a")):
+        (finding,) = findings(RunArray(("a", "b"), ("t",), (0, 1, 2, 3, 4), values), first)
+        assert (finding.comparison.second, finding.verdict) == (second, "undecided")
+        assert "0 wins, 1 tie, 0 losses" in finding.sentence
 
 
 def test_one_seed_decides_nothing():

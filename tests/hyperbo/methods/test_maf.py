@@ -19,11 +19,12 @@ from scipy.stats import multivariate_normal
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import maf_training
+from hyperbo.methods import maf_fit, maf_training
 from hyperbo.methods.acquisition_network import ReLUNetwork, network_inputs
 from hyperbo.methods.episodes import KnownTasks, most_probable, play
 from hyperbo.methods.maf import MAF, MAFPolicy
-from hyperbo.methods.maf_training import MAFTraining, TrainedAcquisition
+from hyperbo.methods.maf_fit import TrainedAcquisition
+from hyperbo.methods.maf_training import MAFTraining
 from hyperbo.methods.policy_gradient import (
     ActorCritic,
     PolicyGradient,
@@ -36,7 +37,7 @@ from hyperbo.methods.policy_gradient import (
 )
 from hyperbo.methods.protocol import Method, Policy
 from hyperbo.methods.task_gp import TaskGP
-from hyperbo.pretrain import Job
+from hyperbo.pretrain import Job, TrainingError
 from hyperbo.simulate import Run, Simulation, simulate
 from hyperbo.tuning_data import Provenance, Task, TuningData
 
@@ -358,9 +359,9 @@ def test_the_lowest_validation_regret_decides_which_network_is_kept(monkeypatch:
         maf_training, "validate", lambda network, *_: jnp.abs(network.biases[0][0] - 3.0).astype(jnp.float64)
     )
     training = MAFTraining(hidden=(), iterations=5, iterations_per_call=5)
-    own = maf_training._Own(jnp.arange(3), jnp.ones(3), jnp.arange(3), jnp.asarray(0))
-    course = maf_training._start(training, 2, own)
-    course, (_, found) = maf_training._iterations(training, known_tasks((3, 3, 3), 0.0), own, course)
+    own = maf_training.TasksOfJob(jnp.arange(3), jnp.ones(3), jnp.arange(3), jnp.asarray(0))
+    course = maf_training.start_course(training, 2, own)
+    course, (_, found) = maf_training.run_iterations(training, known_tasks((3, 3, 3), 0.0), own, course)
     assert found.tolist() == [2.0, 1.0, 0.0, 1.0, 2.0]
     assert float(course.best.biases[0][0]) == 3.0
     assert float(course.networks.policy.biases[0][0]) == 5.0
@@ -440,11 +441,20 @@ def test_jobs_that_cannot_be_trained_on() -> None:
         METHOD.fit([])
 
 
+def test_a_task_without_a_gp_costs_only_the_jobs_that_train_on_it() -> None:
+    huge = replace(KNOWN[0], name="huge", y=1e200 * np.arange(len(KNOWN[0].y), dtype=float))
+    with pytest.raises(TrainingError, match=r"task 'huge' .* \(1 of a batch of 2 failed\)") as raised:
+        METHOD.fit([job((huge, *KNOWN[1:]), 0), job(KNOWN, 1)])
+    failed, learned = raised.value.outcomes
+    assert isinstance(failed, NumericalError)
+    jax.tree.map(np.testing.assert_array_equal, learned, METHOD.fit([job(KNOWN, 1)])[0])
+
+
 def test_a_training_that_is_not_finite_names_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(training: MAFTraining, tasks: Any, own: Any, course: Any) -> Any:
         return course, (jnp.zeros(2), jnp.full(2, jnp.nan))
 
-    monkeypatch.setattr(maf_training, "_iterations", broken)
+    monkeypatch.setattr(maf_fit, "run_iterations", broken)
     method = MAF(SMALL_GP, MAFTraining(hidden=(), iterations=2, iterations_per_call=2))
     with pytest.raises(NumericalError, match="with seed 5 is not finite"):
         method.fit([job(KNOWN, 5)])

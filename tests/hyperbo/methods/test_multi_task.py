@@ -18,7 +18,7 @@ from hyperbo.methods.decision import Decision
 from hyperbo.methods.multi_task import Model, MultiTaskTraining, Observations, shuffled, train
 from hyperbo.methods.multi_task_fit import FittedSurrogate, fit_surrogate, training_data
 from hyperbo.methods.multi_task_policy import MultiTaskPolicy
-from hyperbo.pretrain import Job, no_progress
+from hyperbo.pretrain import Job, TrainingError, no_progress
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -311,6 +311,17 @@ def test_task_weights_are_refused() -> None:
 def test_no_job_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="no model"):
         fit(line())
+
+
+def test_of_a_batch_only_the_job_with_extreme_values_fails() -> None:
+    extreme = replace(DATA, tasks=tuple(replace(task, y=task.y * 1e200) for task in DATA.tasks))
+    with pytest.raises(TrainingError, match=r"with seed 4 ended with .* extreme y values") as raised:
+        fit(line(), Job(DATA, 3), Job(extreme, 4), Job(DATA, 5))
+    learned = raised.value.outcomes
+    assert isinstance(learned[1], NumericalError)
+    expected = fit(line(), Job(DATA, 3), Job(DATA, 4), Job(DATA, 5))
+    for place in (0, 2):
+        jax.tree.map(np.testing.assert_array_equal, learned[place], expected[place])
 
 
 def test_a_training_that_diverges_is_an_error_that_names_the_job() -> None:
