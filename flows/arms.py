@@ -69,7 +69,10 @@ def arms_by_name(names: Iterable[str], dataset: str, steps: int | None = None) -
     """
     names = tuple(names)
     if not names or len(set(names)) != len(names):
-        raise InvalidInputError(f"methods = {names} is empty or repeats", where="experiment")
+        told = ", ".join(names) or "none"
+        raise InvalidInputError(
+            f"methods: {told}", where="experiment", fix="name at least one, and none twice"
+        )
     arms = {}
     for name in names:
         fewer = None if name in METHODS else _FEWER_POINTS.fullmatch(name)

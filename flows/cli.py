@@ -13,17 +13,19 @@ from typer.core import TyperGroup
 
 from flows import study_commands
 from flows.data_commands import DataDir, data_app
-from flows.jobs import end_with_outcome, prepare_process, serving, tell_outcome
+from flows.interrupts import interruptible
+from flows.jobs import end_with_outcome, prepare_process, start_prefect, tell_outcome
 from hyperbo.errors import HyperBOError
 
 
 class _Commands(TyperGroup):
-    """Turns an error of the project into one line and exit code 1."""
+    """Turns an error of the project into one line and exit code 1, and ends when it is asked to."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command named on the command line."""
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except HyperBOError as error:
             typer.secho(f"hyperbo: {error}", fg="red", err=True)
             raise typer.Exit(1) from error
@@ -63,10 +65,10 @@ def demo(
     from flows.arms import demonstration
 
     experiment = demonstration(runs, data, seeds=tuple(range(seeds)), iterations=iterations, steps=steps)
-    with serving(runs):
-        from flows.retrain import retrain
+    start_prefect(runs)
+    from flows.retrain import retrain
 
-        folder = retrain(experiment, f"hyperbo demo {options}")
+    folder = retrain(experiment, f"hyperbo demo {options}")
     end_with_outcome(folder)
 
 
@@ -98,7 +100,6 @@ def collect(
             )
     except KeyboardInterrupt:
         # XLA's threads are still training: an interpreter that is taken down under them can crash.
-        typer.echo("interrupted; the same command goes on with what is finished", err=True)
         sys.stdout.flush()
         os._exit(130)
     rows = ", ".join(f"{count} {split}" for split, count in collection.rows.items())

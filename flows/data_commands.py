@@ -49,6 +49,8 @@ def _show_progress() -> None:
     if not any(isinstance(handler, _Echo) for handler in logger.handlers):
         logger.addHandler(_Echo())
     logger.setLevel(logging.INFO)
+    # Beam and TFDS give the root logger a handler: it would say everything again.
+    logger.propagate = False
 
 
 @data_app.command("build")

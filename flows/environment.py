@@ -10,11 +10,11 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from flows.interrupts import follow
 
 _DEVICE_COUNT = "--xla_force_host_platform_device_count"
 
@@ -75,7 +75,8 @@ def start_prefect_server() -> None:
     """Start the embedded server, unless the user has another, such that it does not hear Ctrl-C.
 
     A terminal interrupts every process in it. Without its server, Prefect would spend minutes on attempts to
-    tell it of the interrupt. The server ends with this process, which a request to terminate suffices for.
+    tell it of the interrupt. The server ends with this process, which a request to terminate suffices for;
+    where such a request reached both, or the server ended otherwise, this process follows it.
     """
     from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import PREFECT_API_URL
@@ -84,48 +85,12 @@ def start_prefect_server() -> None:
         return
     # A process starts with the signals blocked that were blocked where it was started.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    server = SubprocessASGIServer()
     try:
-        SubprocessASGIServer().start()
+        server.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """End the process as Ctrl-C or a request to terminate asks, whatever Prefect makes of it.
-
-    Raises:
-      SystemExit: 130 after Ctrl-C, 143 after a request to terminate.
-    """
-    received: list[int] = []
-
-    def stop(number: int, frame: object) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except BaseException as error:
-        if not received and _was_terminated(error):
-            received.append(signal.SIGTERM)
-        if received:
-            raise SystemExit(128 + received[0]) from error
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _was_terminated(error: BaseException | None) -> bool:
-    # Inside a flow, Prefect's own handler stands in place of ours and raises this.
-    from prefect.exceptions import TerminationSignal
-
-    while error is not None:
-        if isinstance(error, TerminationSignal):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    follow(server)
 
 
 def describe_platform() -> dict[str, str]:

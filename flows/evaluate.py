@@ -30,6 +30,7 @@ from flows.progress import progress_line, say
 from flows.protocols import TestBed
 from flows.report import write_evaluation
 from hyperbo.errors import NotAvailableError, NumericalError
+from hyperbo.evaluation.findings import count
 from hyperbo.evaluation.records import write_records
 from hyperbo.methods import PretrainedMethod, prior_in_use
 from hyperbo.pretrain import Job, outcomes_of
@@ -84,7 +85,7 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
     present = len(identities) - len(unrecorded)
     missing = [key for key in unrecorded if (label, key) not in failures]
     if not missing:
-        say(f"evaluate {label}: {present} runs present, nothing to do")
+        say(f"evaluate {label}: {count(present, 'simulation')} present, nothing to do")
         return {}
     priors = _priors(experiment, bed, arm, label, missing)
     partly: dict[Key, RunFailures] = {}
@@ -104,9 +105,9 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
     wholly = isolate(what, missing, work, done)
     tell_single_runs(what, partly)
     failed = {key: all_failed(bed, key, reason) for key, reason in wholly.items()} | partly
-    seconds = time.time() - started
+    seconds, recorded = time.time() - started, count(len(missing) - len(failed), "simulation")
     say(
-        f"{what}: {len(missing) - len(failed)} runs in {seconds:.0f} s, {present} were present"
+        f"{what}: {recorded} in {seconds:.0f} s, {present} were present"
         + (f", {len(failed)} failed" if failed else "")
     )
     return {(label, key): runs for key, runs in failed.items()}

@@ -51,6 +51,9 @@ def read(*folders: Path) -> Evaluation:
 
 
 def _read(folder: Path) -> Evaluation:
+    if not (folder / METADATA_NAME).is_file():
+        what = "this folder holds no evaluation" if folder.is_dir() else "there is no such folder"
+        raise InvalidInputError(what, where=str(folder), fix="name the folder that report.html is in")
     records = read_records(folder / RECORDS_NAME)
     path = folder / LOSSES_NAME
     losses = read_losses(path) if path.exists() else None

@@ -113,7 +113,10 @@ class Experiment:
                 "no arm, or one without a label", where="experiment", fix="name at least one method"
             )
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise InvalidInputError(f"seeds = {self.seeds} is empty or repeats", where="experiment")
+            told = ", ".join(map(str, self.seeds)) or "none"
+            raise InvalidInputError(
+                f"seeds: {told}", where="experiment", fix="give at least one, and none twice"
+            )
         if min(self.seeds) < 0 or self.iterations < 1:
             raise InvalidInputError(
                 f"seeds {self.seeds}, iterations {self.iterations}",

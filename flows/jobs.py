@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,16 @@ def prepare_process() -> None:
     quiet_beam()
 
 
-@contextmanager
-def serving(runs: Path) -> Iterator[None]:
-    """Prefect with an embedded server; import nothing of Prefect before. Ctrl-C ends the process.
+def start_prefect(runs: Path) -> None:
+    """Start Prefect with an embedded server, that ends with the process; import nothing of it before.
 
     Args:
       runs: folder of finished runs; Prefect keeps its database beside them.
     """
-    from flows.environment import interruptible, prepare_prefect, start_prefect_server
+    from flows.environment import prepare_prefect, start_prefect_server
 
     prepare_prefect(runs / "prefect")
-    with interruptible():
-        start_prefect_server()
-        yield
+    start_prefect_server()
 
 
 def tell_outcome(folder: Path) -> bool:

@@ -23,6 +23,7 @@ from flows.methods import method_name
 from flows.progress import progress_line, say
 from flows.protocols import TestBed
 from hyperbo.errors import NumericalError
+from hyperbo.evaluation.findings import count
 from hyperbo.files import write_atomically
 from hyperbo.methods import PretrainedMethod
 from hyperbo.pretrain import Job, Pretrained, outcomes_of
@@ -70,7 +71,7 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
     what = f"pretrain {label}"
     missing = ledger.missing(experiment.runs, identities)
     if not missing:
-        say(f"{what}: {len(identities)} priors present, nothing to do")
+        say(f"{what}: {count(len(identities), 'prior')} present, nothing to do")
         return {}
     started = time.time()
 
@@ -85,8 +86,9 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
         what, missing, work, lambda key: ledger.find(experiment.runs, identities[key]) is not None
     )
     seconds, present = time.time() - started, len(identities) - len(missing)
+    trained = count(len(missing) - len(failed), "prior")
     say(
-        f"{what}: {len(missing) - len(failed)} priors trained in {seconds:.0f} s, {present} were present"
+        f"{what}: {trained} trained in {seconds:.0f} s, {present} were present"
         + (f", {len(failed)} failed" if failed else "")
     )
     return {(label, key): all_failed(bed, key, reason) for key, reason in failed.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from flows.data_commands import DataDir
-from flows.jobs import end_with_outcome, prepare_process, serving
+from flows.jobs import end_with_outcome, prepare_process, start_prefect
 
 if TYPE_CHECKING:
     from flows.experiment import Experiment
@@ -107,10 +107,10 @@ def evaluate(
 
         experiment = _experiment(arms_by_name(method, dataset, steps), runs, data, given)
         command = _command("evaluate", given | _options(runs=runs, data=data))
-    with serving(runs):
-        from flows.retrain import retrain
+    start_prefect(runs)
+    from flows.retrain import retrain
 
-        folder = retrain(experiment, command)
+    folder = retrain(experiment, command)
     end_with_outcome(folder)
 
 
@@ -148,10 +148,10 @@ def study(
     names = method or STUDIES[name].methods
     experiment = _experiment(arms_by_name(names, dataset, steps), runs, data, given)
     command = _command(f"study {name}", given | _options(runs=runs, data=data))
-    with serving(runs):
-        from flows.study import run_study
+    start_prefect(runs)
+    from flows.study import run_study
 
-        folder = run_study(name, experiment, command, chosen=method is not None)
+    folder = run_study(name, experiment, command, chosen=method is not None)
     end_with_outcome(folder)
 
 

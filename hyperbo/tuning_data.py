@@ -32,6 +32,10 @@ class Task:
     objective: Float64[np.ndarray, " n"]
     trial_ids: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """What it is, without its arrays."""
+        return f"Task({self.name!r}, dataset={self.dataset!r}, trials={len(self.y)})"
+
     def __post_init__(self) -> None:
         where = f"task {self.name!r}"
         if len(self.y) == 0:
@@ -57,6 +61,10 @@ class MatchedBlock:
     tasks: tuple[str, ...]
     x: Float64[np.ndarray, "m d"]
     y: Float64[np.ndarray, "m n"]
+
+    def __repr__(self) -> str:
+        """What it is, without its arrays."""
+        return f"MatchedBlock(inputs={len(self.x)}, tasks={len(self.tasks)})"
 
     def __post_init__(self) -> None:
         if self.y.shape != (len(self.x), len(self.tasks)):
@@ -104,6 +112,14 @@ class TuningData:
     tasks: tuple[Task, ...]
     blocks: tuple[MatchedBlock, ...]
     provenance: Provenance
+
+    def __repr__(self) -> str:
+        """What it is, without its tasks and blocks."""
+        trials = sum(len(task.y) for task in self.tasks)
+        return (
+            f"TuningData({self.provenance.dataset!r}, preparation={self.provenance.preparation!r}, "
+            f"tasks={len(self.tasks)}, trials={trials}, blocks={len(self.blocks)})"
+        )
 
     def __post_init__(self) -> None:
         if not self.tasks:

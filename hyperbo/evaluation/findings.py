@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,29 +11,42 @@ from hyperbo.evaluation.comparisons import TIE_TOLERANCE, PairedComparison, pair
 from hyperbo.evaluation.regret import regret_curves
 from hyperbo.evaluation.run_array import RunArray, comparable
 
-HEADLINE_BUDGET = 10
+EARLY_BUDGET = 10
 
-Verdict = Literal["better", "worse", "undecided", "missing"]
+Verdict = Literal["better", "undecided", "worse", "missing"]
+_CLAIMS: Mapping[Verdict, str] = {
+    "better": "has lower regret than",
+    "undecided": "cannot be told apart from",
+    "worse": "has higher regret than",
+    "missing": "has no completed task in common with",
+}
+# From here on a number has an exponent, however many digits are asked for.
+_LARGEST_PLAIN = 1e6
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A comparison with its verdict and the sentence that states it."""
+    """What comparisons of a method after one budget say alike: their verdict, and the sentence with them."""
 
-    comparison: PairedComparison
     verdict: Verdict
+    comparisons: tuple[PairedComparison, ...]
     sentence: str
 
 
 def number(value: float, digits: int = 3) -> str:
     """A number for a reader: so many significant digits, a true minus sign, a dash for none.
 
-    >>> number(0.012345), number(1234567.0)
-    ('0.0123', '1.23e+06')
+    What is before the point is written out in full, up to a million.
+
+    >>> number(0.012345), number(203.4, 2), number(1234567.0)
+    ('0.0123', '203', '1.23e+06')
     """
     if math.isnan(value):
         return "\N{EN DASH}"
-    text = f"{abs(value):.{digits}g}"
+    size = abs(value)
+    text = f"{size:.{digits}g}"
+    if "e+" in text and size < _LARGEST_PLAIN:
+        text = f"{size:.0f}"
     return f"\N{MINUS SIGN}{text}" if value < 0 else text
 
 
@@ -45,40 +59,49 @@ def count(quantity: int, noun: str) -> str:
     return f"{quantity} {noun}{'' if quantity == 1 else 's'}"
 
 
-def headline(regrets: RunArray, unit: str = "seed") -> str:
-    """State the regret of every method after 10 iterations, or after the last of a shorter run.
+def budgets_of_findings(iterations: int) -> tuple[int, ...]:
+    """The budgets at which methods are compared: early, and at the end; one where the runs are short.
+
+    >>> budgets_of_findings(100), budgets_of_findings(7)
+    ((10, 100), (7,))
+    """
+    return tuple(sorted({min(EARLY_BUDGET, iterations), iterations}))
+
+
+def headline(regrets: RunArray, iteration: int, unit: str = "seed") -> str:
+    """State the regret of every method after an iteration.
 
     Args:
       regrets: regrets as run, missing runs included; the numbers are over `comparable(regrets)`, and the
         sentence says what that leaves out.
+      iteration: the budget, counted from 1.
       unit: what one of their seeds is to a reader (`hyperbo.evaluation.metadata.run_unit`).
 
     Raises:
       InvalidInputError: no task was completed by all methods.
     """
     compared = comparable(regrets)
-    budget = min(HEADLINE_BUDGET, compared.iterations)
     curves = regret_curves(compared)
     levels = [
         f"{method} {number(median)} [{number(lower)}, {number(upper)}]"
         for method, median, lower, upper in zip(
             compared.methods,
-            curves.median[:, budget - 1],
-            curves.lower[:, budget - 1],
-            curves.upper[:, budget - 1],
+            curves.median[:, iteration - 1],
+            curves.lower[:, iteration - 1],
+            curves.upper[:, iteration - 1],
             strict=True,
         )
     ]
     missing = [f"{method} missing" for method in regrets.methods if method not in compared.methods]
     tasks, seeds = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), unit)
     return (
-        f"After {count(budget, 'iteration')}, the mean simple regret over {tasks} "
+        f"After {count(iteration, 'iteration')}, the mean simple regret over {tasks} "
         f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels + missing)}."
     )
 
 
-def findings(regrets: RunArray, method: str) -> tuple[Finding, ...]:
-    """Compare a method with every other at the headline's budget, and say which is better.
+def findings(regrets: RunArray, method: str, iteration: int) -> tuple[Finding, ...]:
+    """Compare a method with every other after an iteration, and say which is better.
 
     A difference counts only where its 95 % bootstrap interval over seeds excludes zero. Each comparison is
     over what its own two methods completed.
@@ -86,16 +109,30 @@ def findings(regrets: RunArray, method: str) -> tuple[Finding, ...]:
     Args:
       regrets: regrets as run, missing runs included.
       method: the method that the findings are about.
+      iteration: the budget, counted from 1.
+
+    Returns:
+      One finding for each verdict that there is: better, undecided, worse, missing. Every other method is in
+      one of them.
 
     Raises:
-      InvalidInputError: the method is unknown.
+      InvalidInputError: the method or the iteration is unknown.
     """
     regrets.method_index(method)
-    budget = min(HEADLINE_BUDGET, regrets.iterations)
+    by_verdict: dict[Verdict, list[PairedComparison]] = {verdict: [] for verdict in _CLAIMS}
+    for other in regrets.methods:
+        if other != method:
+            compared = paired_comparison(regrets, method, other, iteration)
+            by_verdict[_verdict(compared)].append(compared)
+    after = f"After {count(iteration, 'iteration')}, {method}"
     return tuple(
-        _finding(paired_comparison(regrets, method, other, budget))
-        for other in regrets.methods
-        if other != method
+        Finding(
+            verdict,
+            tuple(comparisons),
+            f"{after} {_CLAIMS[verdict]} {', '.join(map(_against, comparisons))}.",
+        )
+        for verdict, comparisons in by_verdict.items()
+        if comparisons
     )
 
 
@@ -103,34 +140,28 @@ def _some(part: int, whole: int, noun: str) -> str:
     return count(whole, noun) if part == whole else f"{part} of {count(whole, noun)}"
 
 
-def _finding(compared: PairedComparison) -> Finding:
-    first, second = compared.first, compared.second
+def _verdict(compared: PairedComparison) -> Verdict:
     if not compared.tasks:
-        return Finding(compared, "missing", f"{first} and {second} have no completed task in common.")
-    verdict: Verdict = "undecided"
+        return "missing"
     # Methods that do the same differ by rounding, and that alike with every seed.
     if compared.upper < -TIE_TOLERANCE:
-        verdict = "better"
-    elif compared.lower > TIE_TOLERANCE:
-        verdict = "worse"
-    claim = {
-        "better": f"{first} has lower regret than {second}",
-        "worse": f"{first} is not better than {second}: it has higher regret",
-        "undecided": f"{first} and {second} cannot be told apart",
-    }[verdict]
-    interval = "with a single seed there is no interval"
+        return "better"
+    return "worse" if compared.lower > TIE_TOLERANCE else "undecided"
+
+
+def _against(compared: PairedComparison) -> str:
+    """The other method, the difference with its interval, and what of the evaluation is not in it."""
+    if not compared.tasks:
+        return compared.second
+    said = number(compared.difference)
     if not math.isnan(compared.lower):
-        ends = f"[{number(compared.lower)}, {number(compared.upper)}]"
-        test = f"sign-flip p {number(compared.p_value)}"
-        interval = f"95\N{NO-BREAK SPACE}% bootstrap interval over seeds {ends}, {test}"
-    tasks = _some(len(compared.tasks), len(compared.tasks) + len(compared.missing_tasks), "task")
-    seeds = _some(len(compared.seeds), len(compared.seeds) + len(compared.missing_seeds), "seed")
-    tally = compared.by_task
-    losses = f"{tally.losses} {'loss' if tally.losses == 1 else 'losses'}"
-    return Finding(
-        compared,
-        verdict,
-        f"{claim} after {count(compared.iteration, 'iteration')}: mean difference "
-        f"{number(compared.difference)}, {interval}; over {tasks} and {seeds}, by task "
-        f"{count(tally.wins, 'win')}, {count(tally.ties, 'tie')}, {losses}.",
-    )
+        said += f" [{number(compared.lower)}, {number(compared.upper)}]"
+    parts = [
+        _some(len(there), len(there) + len(missing), noun)
+        for there, missing, noun in (
+            (compared.tasks, compared.missing_tasks, "task"),
+            (compared.seeds, compared.missing_seeds, "seed"),
+        )
+        if missing
+    ]
+    return f"{compared.second} ({said}{', over ' if parts else ''}{' and '.join(parts)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ from hyperbo.files import write_atomically
 
 try:
     import jinja2
+    from markupsafe import Markup, escape
 
-    from hyperbo.evaluation import report_diagnostics
+    from hyperbo.evaluation import report_diagnostics, report_reading
     from hyperbo.evaluation import report_sections as sections
     from hyperbo.evaluation.figure_style import line_styles
 except ModuleNotFoundError as error:
     raise NotAvailableError(f"a report needs {error.name}; pip install 'hyperbo[report]'") from error
+
+_HYPHENATED = re.compile(r"\S*-\S*")
 
 
 def write_report(
@@ -69,7 +73,7 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, count=count, json=_json)
+    environment.filters.update(number=number, count=count, json=_json, unbroken=_unbroken)
     environment.tests.update(nan=math.isnan, infinite=math.isinf)
     regrets = simple_regrets(records, metadata)
     if losses is not None:
@@ -98,6 +102,7 @@ def _aggregates(
         "resamples": BOOTSTRAP_SAMPLES,
         "styles": styles,
         **coverage,
+        **report_reading.reading_section(records, metadata),
         **sections.study_section(records, metadata),
         **sections.regret_section(compared, styles),
         **sections.comparison_section(by_prior, coverage["subject"]),
@@ -107,6 +112,11 @@ def _aggregates(
         **report_diagnostics.calibration_section(records, metadata, styles),
         **report_diagnostics.loss_section(losses, records, metadata, by_prior, styles),
     }
+
+
+def _unbroken(text: str) -> Markup:
+    """Text of which no word is broken at a hyphen, as a browser would break H-NLL."""
+    return Markup(_HYPHENATED.sub(r'<span class="word">\g<0></span>', str(escape(text))))
 
 
 def _json(value: Any) -> str:

@@ -12,7 +12,7 @@ from hyperbo.evaluation import figures
 from hyperbo.evaluation.budget import budget_to_target
 from hyperbo.evaluation.comparisons import paired_comparison
 from hyperbo.evaluation.figure_style import LINEAR_BELOW, Styles
-from hyperbo.evaluation.findings import HEADLINE_BUDGET, findings, headline
+from hyperbo.evaluation.findings import budgets_of_findings, findings, headline
 from hyperbo.evaluation.metadata import EvaluationMetadata, minimised, run_unit
 from hyperbo.evaluation.profiles import CRITERIA, performance_profile, saturated_tasks
 from hyperbo.evaluation.ranks import rank_methods, task_ranks
@@ -65,9 +65,11 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
         "left_out_tasks": [name for name in regrets.tasks if name not in compared.tasks],
         "saturated": saturated_tasks(compared, compared.iterations),
         "flat": metadata.get("flat_tasks", []),
-        "headline": headline(regrets, run_unit(metadata)),
         "subject": subject,
-        "findings": findings(by_prior, subject),
+        "findings": [
+            (headline(regrets, t, run_unit(metadata)), findings(by_prior, subject, t))
+            for t in budgets_of_findings(compared.iterations)
+        ],
     }
 
 
@@ -102,8 +104,8 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
 
 
 def comparison_section(regrets: RunArray, subject: str) -> Values:
-    """The subject against every other method, at the headline's budget and at the end."""
-    at = sorted({min(HEADLINE_BUDGET, regrets.iterations), regrets.iterations})
+    """The subject against every other method, at the budgets of the findings."""
+    at = budgets_of_findings(regrets.iterations)
     return {
         "comparisons": [
             (other, [paired_comparison(regrets, subject, other, iteration) for iteration in at])
@@ -145,7 +147,7 @@ def task_section(
     curves, complete = task_regret_curves(regrets), regrets.complete
     ranks = task_ranks(regrets, regrets.iterations)
     limit = float(np.nanmax(curves.upper))
-    budgets = sorted({1, min(HEADLINE_BUDGET, regrets.iterations), regrets.iterations})
+    budgets = sorted({1, *budgets_of_findings(regrets.iterations)})
     datasets = records.groupby("task")["task_dataset"].first()
     best = best_objective_table(best_objectives(records, metadata), minimise=minimised(metadata))
     best_rows = rows_by(best, "task")
@@ -168,7 +170,7 @@ def task_section(
                 else "",
             }
         )
-    objective = metadata.get("objective", {"name": "raw objective"})["name"]
+    objective = metadata.get("objective", {"name": "the raw objective"})["name"]
     return {
         "tasks": tasks,
         "best_rows": best_rows,

@@ -67,7 +67,7 @@ class NLLTraining:
             raise InvalidInputError(
                 f"steps = {self.steps} is no multiple of steps_per_call = {self.steps_per_call}",
                 where="NLLTraining",
-                fix="choose a divisor, so that one compiled program serves every call",
+                fix="give a multiple, or a steps_per_call that divides the steps",
             )
 
 

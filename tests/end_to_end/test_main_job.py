@@ -149,7 +149,7 @@ def test_a_second_run_does_nothing(experiment, evaluation, capsys):
     assert lines[1:] == [
         "pretrain H-NLL: 6 priors present, nothing to do",
         "pretrain H-EKL: 6 priors present, nothing to do",
-        *(f"evaluate {method}: 6 runs present, nothing to do" for method in METHODS),
+        *(f"evaluate {method}: 6 simulations present, nothing to do" for method in METHODS),
         "report: present, nothing to do",
     ]
     after = _times(experiment)
@@ -180,9 +180,9 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation,
     folder = retrain(longer)
     lines = capsys.readouterr().out
     assert "pretrain H-NLL: 6 priors present, nothing to do" in lines
-    assert "evaluate H-NLL: 6 runs present, nothing to do" in lines
-    assert "evaluate STBO: 6 runs in" in lines
-    assert "evaluate Rand: 6 runs in" in lines
+    assert "evaluate H-NLL: 6 simulations present, nothing to do" in lines
+    assert "evaluate STBO: 6 simulations in" in lines
+    assert "evaluate Rand: 6 simulations in" in lines
     assert folder != evaluation
     records = read_records(folder / RECORDS_NAME)
     assert set(records["iteration"]) == set(range(1, 2 * ITERATIONS + 1))
@@ -252,7 +252,7 @@ def test_methods_are_compared_and_studied_from_the_command_line(experiment, eval
     # The command that the report names does nothing but what is missing: nothing.
     again = CliRunner().invoke(app, shlex.split(command)[1:])
     assert again.exit_code == 0, again.output
-    assert "evaluate Rand: 3 runs present, nothing to do" in again.stdout
+    assert "evaluate Rand: 3 simulations present, nothing to do" in again.stdout
     studied = CliRunner().invoke(app, ["study", "held-out", *common])
     assert studied.exit_code == 0, studied.output
     title = "Mean simple regret after 2 iterations by training tasks"

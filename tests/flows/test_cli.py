@@ -118,7 +118,7 @@ def test_an_empty_data_folder_says_so(tmp_path):
         (["data", "build", "--data", __file__], "hyperbo: pd1/mini:1.0.0: cannot be written: "),
         (["data", "build", f"pd1/{'x' * 300}"], "hyperbo: unknown dataset"),
         (["prior", "info", "nowhere"], "hyperbo: nowhere holds no prior.json"),
-        (["report", "nowhere"], "hyperbo: nowhere/records.parquet: run records cannot be read"),
+        (["report", "nowhere"], "hyperbo: nowhere: there is no such folder; name the folder"),
         (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use one of"),
         (["evaluate", "nowhere.toml"], "hyperbo: nowhere.toml: cannot be read: "),
         (["evaluate", "--method", "Random"], "hyperbo: unknown method 'Random'; use H-NLL, "),

@@ -170,7 +170,7 @@ def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys, mo
     lines = capsys.readouterr().out
     said = "evaluate Failing: 2 failed, the first with one held out and seed 1: no use in seed 1"
     assert said in lines.splitlines()
-    assert "evaluate Failing: 2 runs in" in lines
+    assert "evaluate Failing: 2 simulations in" in lines
     with pytest.raises(typer.Exit) as ended:
         end_with_outcome(folder)
     assert ended.value.exit_code == 1
@@ -178,10 +178,10 @@ def test_a_run_that_fails_is_missing_and_the_others_go_on(experiment, capsys, mo
     assert "Failing: 3 runs failed: no use in seed 1" in said.err
     # What failed is tried again; once it succeeds, the evaluation with holes does not stand in the way.
     assert run(experiment) == folder
-    assert "evaluate Failing: 0 runs in" in capsys.readouterr().out
+    assert "evaluate Failing: 0 simulations in" in capsys.readouterr().out
     monkeypatch.setattr(Failing, "repaired", True)
     repaired = run(experiment)
-    assert "evaluate Failing: 2 runs in" in capsys.readouterr().out
+    assert "evaluate Failing: 2 simulations in" in capsys.readouterr().out
     assert repaired != folder
     evaluation = read(repaired)
     assert evaluation.metadata.get("failures") == []
@@ -196,7 +196,7 @@ def test_what_was_learned_beside_a_run_that_failed_is_not_learned_again(experime
     folder = run(experiment)
     lines = lines_without_times(capsys)
     assert "evaluate Some: 2 failed, the first with one held out and seed 1: diverged" in lines
-    assert "evaluate Some: 2 runs in T s, 0 were present, 2 failed" in lines
+    assert "evaluate Some: 2 simulations in T s, 0 were present, 2 failed" in lines
     evaluation = read(folder)
     assert evaluation.records.groupby("seed")["task"].nunique().to_dict() == {0: 3}
     assert {(each["seed"], each["reason"]) for each in evaluation.metadata.get("failures", [])} == {
@@ -234,7 +234,7 @@ def test_priors_trained_beside_one_that_diverged_are_kept_and_evaluated(tmp_path
     )
     folder = run(experiment)
     lines = lines_without_times(capsys)
-    assert "pretrain H-NLL: 1 priors trained in T s, 0 were present, 1 failed" in lines
+    assert "pretrain H-NLL: 1 prior trained in T s, 0 were present, 1 failed" in lines
     assert not any("one by one" in line for line in lines)
     assert {load_prior(prior).description.held_out for prior in (experiment.runs / "prior").iterdir()} == {
         "one"
@@ -248,7 +248,7 @@ def test_priors_trained_beside_one_that_diverged_are_kept_and_evaluated(tmp_path
     assert run(experiment) == folder
     lines = lines_without_times(capsys)
     assert "pretrain H-NLL: 0 priors trained in T s, 1 were present, 1 failed" in lines
-    assert "evaluate H-NLL: 1 runs present, nothing to do" in lines
+    assert "evaluate H-NLL: 1 simulation present, nothing to do" in lines
 
 
 @pytest.mark.usefixtures("without_report")
@@ -259,7 +259,7 @@ def test_of_a_simulation_only_the_runs_that_failed_are_missing(experiment, capsy
     reason = "FailingPolicy scored a candidate NaN on task 'one-b' with seed 1, in iteration 2"
     lines = lines_without_times(capsys)
     assert f"evaluate Some: 1 single run failed, the first: {reason}" in lines
-    assert "evaluate Some: 3 runs in T s, 0 were present, 1 failed" in lines
+    assert "evaluate Some: 3 simulations in T s, 0 were present, 1 failed" in lines
     evaluation = read(folder)
     assert evaluation.metadata.get("failures") == [
         {"method": "Some", "task": "one-b", "seed": 1, "reason": reason}
@@ -271,11 +271,11 @@ def test_of_a_simulation_only_the_runs_that_failed_are_missing(experiment, capsy
     # Tried again it fails again; what is there stays.
     assert run(experiment) == folder
     lines = lines_without_times(capsys)
-    assert "evaluate Some: 0 runs in T s, 3 were present, 1 failed" in lines
+    assert "evaluate Some: 0 simulations in T s, 3 were present, 1 failed" in lines
     assert "report: present, nothing to do" in lines
     monkeypatch.setattr(FailingRuns, "repaired", True)
     repaired = read(run(experiment))
-    assert "evaluate Some: 1 runs in T s, 3 were present" in lines_without_times(capsys)
+    assert "evaluate Some: 1 simulation in T s, 3 were present" in lines_without_times(capsys)
     assert repaired.metadata.get("failures") == []
     key = ["method", "task", "seed", "iteration"]
     both = repaired.records.merge(evaluation.records, on=[*key, "trial_id", "y"])
@@ -365,7 +365,7 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
     capsys.readouterr()
     # Four runs of six are those of both seeds on the two tasks of the first fold.
     folder = run(experiment)
-    assert "evaluate Rand: 2 runs in T s, 2 were present" in lines_without_times(capsys)
+    assert "evaluate Rand: 2 simulations in T s, 2 were present" in lines_without_times(capsys)
     assert len(read(folder).records) == 3 * 2 * ITERATIONS
 
 
@@ -375,7 +375,7 @@ def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(e
     folder = run(replace(experiment, arms=arms, seeds=(0,)))
     lines = capsys.readouterr().out.splitlines()
     assert "pretrain H-NLL UCB: 2 priors present, nothing to do" in lines
-    assert "evaluate H-NLL again: 2 runs present, nothing to do" in lines
+    assert "evaluate H-NLL again: 2 simulations present, nothing to do" in lines
     assert len(list((experiment.runs / "prior").glob("*/prior.json"))) == 2
     evaluation = read(folder)
     # Each arm needs the priors, and has their seconds; those of all are the ledger's, each run once.

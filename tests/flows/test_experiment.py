@@ -26,8 +26,8 @@ ARMS = {"Rand": Arm(Rand())}
         ({"dataset": "pd1/mini"}, "names no version"),
         ({"arms": {}}, "no arm"),
         ({"arms": {"": Arm(Rand())}}, "one without a label"),
-        ({"seeds": ()}, "seeds = .* is empty"),
-        ({"seeds": (1, 1)}, "seeds = .* repeats"),
+        ({"seeds": ()}, "seeds: none; give at least one, and none twice"),
+        ({"seeds": (1, 1)}, "seeds: .*; give at least one, and none twice"),
         ({"seeds": (-1,)}, "seeds of at least 0"),
         ({"iterations": 0}, "at least one iteration"),
         ({"protocol": "leave-one-out"}, "unknown protocol 'leave-one-out'; use held-out-related, "),
@@ -131,7 +131,7 @@ def test_fewer_steps_are_those_of_adam():
     with pytest.raises(InvalidInputError, match="steps = 750 is no multiple"):
         arms_by_name(("H-NLL",), "pd1/mini:1.0.0", steps=750)
     for names in ((), ("Rand", "Rand")):
-        with pytest.raises(InvalidInputError, match="is empty or repeats"):
+        with pytest.raises(InvalidInputError, match=r"methods: .*; name at least one, and none twice"):
             arms_by_name(names, "pd1/mini:1.0.0")
 
 

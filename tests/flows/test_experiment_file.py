@@ -9,7 +9,7 @@ from flows.experiment import Arm
 from flows.experiment_file import read_experiment
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import FSBO, HNLL, Decision, Rand
+from hyperbo.methods import FSBO, HNLL, METHODS, Decision, Rand
 from hyperbo.pretrain import NLLTraining
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -84,7 +84,7 @@ def test_everything_can_be_said(tmp_path):
         (":1.0.0", "", "experiment.toml: dataset 'pd1/mini' names no version"),
         ('1.0.0"', '1.0.0"\nseeds = 1.5', "experiment.toml, experiment, seeds: 1.5 is not a list"),
         ('1.0.0"', '1.0.0"\nprotocol = "none"', "experiment, protocol: 'none' is not one of held-out-rel"),
-        ('1.0.0"', '1.0.0"\nseeds = [0, 0]', "experiment.toml: experiment: seeds = .* repeats"),
+        ('1.0.0"', '1.0.0"\nseeds = [0, 0]', "experiment.toml: experiment: seeds: 0, 0; give at least one"),
         ('method = "Rand"', "", 'experiment.toml, arms."Rand": method is missing'),
         ('"Rand"', '"Rando"', "experiment.toml, arms.\"Rand\": unknown method 'Rando'; use H-NLL"),
         ('"Rand"', '"Rand"\nsize = 1', "experiment.toml, arms.\"Rand\": unknown setting 'size'"),
@@ -108,3 +108,14 @@ def test_the_examples_can_be_read(monkeypatch):
     assert (small.points_per_task, small.method.architecture) == (100, Architecture((8,), mean="constant"))
     own = read_experiment(EXAMPLES / "nearest_neighbour.toml", Path("runs"))
     assert own.arms["nearest neighbour"].method.epsilon == 0.05
+
+
+def test_the_examples_of_all_ten_methods_differ_in_the_data_only():
+    first, second = (
+        read_experiment(EXAMPLES / name, Path("runs"))
+        for name in ("ten_methods.toml", "taskset_ten_methods.toml")
+    )
+    assert set(first.arms) == set(METHODS) - {"H-Sum"}
+    assert first.arms == second.arms
+    assert (first.seeds, first.iterations) == (second.seeds, second.iterations)
+    assert (first.dataset, second.dataset) == ("pd1/mini:1.0.0", "trials/taskset:1.0.0")

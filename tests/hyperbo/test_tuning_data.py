@@ -39,6 +39,13 @@ def test_complete_keeps_inputs_that_diverged_on_none_of_the_named_tasks() -> Non
     np.testing.assert_array_equal(without_b.y, [[1.0, 3.0], [4.0, 6.0]])
 
 
+def test_what_is_shown_of_data_is_short() -> None:
+    data = with_blocks(tuning_data((300, 400)), matched_block(("t0", "t1"), 60, seed=0))
+    assert repr(data) == ("TuningData('case/tiny:1.0.0', preparation='paper', tasks=2, trials=700, blocks=1)")
+    assert repr(data.tasks[0]) == "Task('t0', dataset='d0', trials=300)"
+    assert repr(data.blocks) == "(MatchedBlock(inputs=60, tasks=2),)"
+
+
 def test_holding_out_removes_every_task_of_the_dataset_from_tasks_and_blocks() -> None:
     data = tuning_data((3, 4, 5, 6))
     related = replace(data.tasks[3], dataset="d1")

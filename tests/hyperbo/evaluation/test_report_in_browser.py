@@ -36,6 +36,10 @@ addEventListener("load", () => {
     texts: boxes("svg[role=img] text"),
     swatches: boxes("svg.swatch"),
     sections: boxes("section > h2"),
+    tables: boxes(":not(details) > .table > .scroll"),
+    hidden: [...page.querySelectorAll(":not(details) > .table > .scroll")].map(
+      (table) => table.scrollWidth - table.clientWidth),
+    words: boxes(".word"),
   });
   document.body.append(found);
 });
@@ -127,6 +131,25 @@ def test_figures_are_there_and_can_be_read(seen):
     assert max(box["right"] for box in texts) <= width
     assert {"H-NLL", "Rand", "iteration", "mean simple regret"} <= {box["label"] for box in texts}
     assert len(found["swatches"]) == 2 * len(METHODS)
+
+
+def test_names_with_a_hyphen_stay_in_one_line(seen):
+    _, found, _ = seen
+    names = [box for box in found["words"] if box["label"] in ("H-NLL", "H-EKL")]
+    assert len(names) > 4
+    assert all(box["height"] < 32 for box in names)
+
+
+def test_a_table_that_goes_on_has_a_shadow_at_its_edge(seen):
+    width, found, photograph = seen
+    hidden = np.array(found["hidden"])
+    assert (hidden > 20).any() == (width == WIDTHS["phone"])
+    page_colour = photograph[5, 5]
+    for box, beyond in zip(found["tables"], hidden, strict=True):
+        # Between the text of the last row and its rule, where nothing is drawn but the background.
+        row, edge = round(box["top"] + box["height"]) - 4, round(box["right"])
+        shade = np.abs(photograph[row, edge - 2] - page_colour).max()
+        assert (shade > 0.15) == (beyond > 20)
 
 
 def test_legends_do_not_overlap(seen):
