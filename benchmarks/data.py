@@ -73,7 +73,7 @@ def step_pandas(raw: str, out: str) -> None:
 def step_build(dataset: str, raw: str, data_dir: str, workers: str) -> None:
     """Build a version."""
     from pd1_builder import build
-    from pd1_builder.execution import Execution
+    from pipelines.execution import Execution
 
     count = int(workers)
     execution = Execution("multi_processing", count) if count > 1 else Execution()

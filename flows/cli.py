@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from flows import study_commands
+from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 from flows.data_commands import DataDir, data_app
 from flows.interrupts import interruptible
 from flows.jobs import end_with_outcome, prepare_process, start_prefect, tell_outcome
@@ -78,32 +79,34 @@ app.command()(study_commands.study)
 
 @app.command()
 def collect(
-    preset: Annotated[str, typer.Option(help="mini, tiny, or the path of a .toml file.")],
+    preset: Annotated[str, typer.Option(help="mini, tiny, tfds, or the path of a .toml file.")],
     out: Annotated[
         Path | None,
         typer.Option(
             help="Folder for the files; by default collected/<preset>-<version>.", show_default=False
         ),
     ] = None,
+    workers: Workers = 1,
+    worker_pool: WorkerPool = "",
+    beam_arguments: BeamArguments = "",
 ) -> None:
     """Train all trials of a preset. A collection that was broken off goes on where it was."""
     from flows.progress import progress_line
     from pipelines.collect.preset import load_preset
     from pipelines.collect.sweep import collect as collect_trials
 
+    execution = beam_execution(workers, worker_pool, beam_arguments)
     chosen = load_preset(preset)
     folder = out or Path("collected") / f"{chosen.name}-{chosen.version}"
     try:
         with progress_line(f"collect {preset}", "trials") as progress:
-            collection = collect_trials(
-                chosen, folder, progress=lambda state: progress(state.finished, state.total)
-            )
+            collection = collect_trials(chosen, folder, execution=execution, progress=progress)
     except KeyboardInterrupt:
         # XLA's threads are still training: an interpreter that is taken down under them can crash.
         sys.stdout.flush()
         os._exit(130)
-    rows = ", ".join(f"{count} {split}" for split, count in collection.rows.items())
-    typer.echo(f"{collection.folder}: {rows} trials; {collection.trained} of them trained now")
+    trials = ", ".join(f"{count} {split}" for split, count in collection.trials.items())
+    typer.echo(f"{collection.folder}: {trials} trials; {collection.trained} of them trained now")
 
 
 @prior_app.command("info")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from pd1_builder.execution import Execution
+from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -23,15 +22,6 @@ DataDir = Annotated[
 Reference = Annotated[str, typer.Argument(help="<name>/<config>:<version>, such as pd1/mini:1.0.0.")]
 MaxRejectShare = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Largest share of rows that may be rejected.")
-]
-Workers = Annotated[int, typer.Option(min=1, help="Worker processes of Beam.")]
-WorkerPool = Annotated[
-    str,
-    typer.Option(help="host:port of a pool of Beam workers that sees the same files.", show_default=False),
-]
-BeamArguments = Annotated[
-    str,
-    typer.Option(help="Arguments of Beam in place of the two above, for another runner.", show_default=False),
 ]
 
 
@@ -86,7 +76,7 @@ def data_build(
         data_dir=data,
         parent=parent,
         max_reject_share=max_reject_share,
-        execution=_execution(workers, worker_pool, beam_arguments),
+        execution=beam_execution(workers, worker_pool, beam_arguments),
     )
     typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
 
@@ -121,24 +111,9 @@ def data_add(
         version=version,
         data_dir=data,
         max_reject_share=max_reject_share,
-        execution=_execution(workers, worker_pool, beam_arguments),
+        execution=beam_execution(workers, worker_pool, beam_arguments),
     )
     typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
-
-
-def _execution(workers: int, worker_pool: str, beam_arguments: str) -> Execution:
-    import shlex
-
-    from flows.environment import quiet_beam
-    from pd1_builder.execution import Execution
-
-    quiet_beam()
-    mode = "external" if worker_pool else "multi_processing" if workers > 1 else "in_memory"
-    try:
-        arguments = tuple(shlex.split(beam_arguments))
-    except ValueError as error:
-        raise typer.BadParameter(f"{beam_arguments}: {error}", param_hint="--beam-arguments") from error
-    return Execution(mode, workers, worker_pool, arguments)
 
 
 @data_app.command("list")
@@ -248,6 +223,22 @@ def data_verify(reference: Reference, data: DataDir = None) -> None:
 
     manifest = verify(reference, data)
     typer.echo(f"{manifest.reference}: as its manifest says, content {manifest.content_hash}")
+
+
+@data_app.command("survey")
+def data_survey(
+    reference: Reference,
+    out: Annotated[Path, typer.Option(help="Folder for survey.md and rank_correlations.svg.")],
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an evaluation of H-NLL and STBO on it.", show_default=False),
+    ] = None,
+    data: DataDir = None,
+) -> None:
+    """Say how good a benchmark a version is: its tasks, how alike they are, how hard, what priors gain."""
+    from flows.survey import write_survey
+
+    typer.echo(write_survey(reference, out, evaluation, data))
 
 
 @data_app.command("export")

@@ -16,7 +16,10 @@ def say(line: str) -> None:
 
 @contextmanager
 def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a step is: a bar on a terminal, elsewhere plain lines, ten seconds apart.
+    """Show how far a step is, how fast, and the time left: a bar on a terminal, elsewhere plain lines.
+
+    Plain lines come ten seconds apart. The rate is that of this run: what was finished before counts as done
+    from the start.
 
     Args:
       label: the step.
@@ -26,7 +29,14 @@ def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]
       A callback for units done and in all.
     """
     import rich
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = rich.get_console()
     if not console.is_terminal:
@@ -38,6 +48,7 @@ def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]
         MofNCompleteColumn(),
         TextColumn(unit),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(label, total=None)
@@ -46,13 +57,19 @@ def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]
 
 def _plain_lines(label: str, unit: str) -> Callable[[int, int], None]:
     started = time.monotonic()
-    last: float | None = None  # a step that was broken off does not begin at 0
+    first: int | None = None  # a step that was broken off does not begin at 0
+    last = started
 
     def report(done: int, total: int) -> None:
-        nonlocal last
+        nonlocal first, last
         now = time.monotonic()
-        if last is None or now - last >= _SECONDS_BETWEEN_LINES:
-            last = now
-            say(f"{label}: {done} of {total} {unit}, {now - started:.0f} s")
+        if first is None:
+            first = done
+        elif now - last < _SECONDS_BETWEEN_LINES:
+            return
+        last = now
+        rate = (done - first) / (now - started) if now > started else 0.0
+        speed = f", {rate:.3g} a second, {(total - done) / rate:.0f} s left" if rate > 0 else ""
+        say(f"{label}: {done} of {total} {unit}, {now - started:.0f} s{speed}")
 
     return report

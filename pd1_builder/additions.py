@@ -8,12 +8,12 @@ from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.catalog import find
-from pd1_builder.execution import Execution
 from pd1_builder.manifest import Manifest
 from pd1_builder.releases import KEPT_FOLDER, release
 from pd1_builder.semver import next_version
 from pd1_builder.trials.recipe import raw_in, trials_recipe
 from pd1_builder.verification import verify
+from pipelines.execution import Execution
 from pipelines.raw_files import sha256_of
 
 _LOGGER = logging.getLogger(__name__)

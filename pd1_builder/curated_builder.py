@@ -15,12 +15,12 @@ from tensorflow_datasets.core.splits import SplitDict
 
 from hyperbo.errors import HyperBOError, InvalidInputError
 from pd1_builder.croissant import write_croissant
-from pd1_builder.execution import Execution
 from pd1_builder.features import tfds_features
 from pd1_builder.manifest import declared
 from pd1_builder.prepare import Prepared, write_records
 from pd1_builder.recipe import Recipe
 from pd1_builder.shards import write_shards
+from pipelines.execution import Execution
 
 _ARRAY_RECORD = "array_record"
 

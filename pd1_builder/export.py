@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.catalog import find
-from pd1_builder.execution import Execution
 from pd1_builder.staging import lock_version, publish, stage
 from pd1_builder.verification import verify
+from pipelines.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 _FORMAT = "tfrecord"

@@ -14,11 +14,11 @@ import pyarrow as pa
 from hyperbo.errors import HyperBOError, InvalidInputError
 from pd1_builder.content_hash import content_hash
 from pd1_builder.derived import count_duplicates, count_records
-from pd1_builder.execution import Execution
 from pd1_builder.manifest import declared
 from pd1_builder.recipe import Recipe
 from pipelines.assemble import Assembly, assemble
 from pipelines.build import SUMMARY_NAME
+from pipelines.execution import Execution
 from pipelines.parquet import write_row_groups
 from pipelines.records import Block
 from pipelines.summarize import Summary, read_summary

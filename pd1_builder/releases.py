@@ -13,13 +13,13 @@ from hyperbo.code_version import code_version
 from hyperbo.errors import HyperBOError, InvalidInputError, VersionConflictError
 from pd1_builder.catalog import find, newest_below, version_folder
 from pd1_builder.datasets import find_recipe, raw_folder, require_known, tfds_builder
-from pd1_builder.execution import Execution
 from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
 from pd1_builder.recipe import Recipe
 from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
 from pd1_builder.staging import NO_SPACE, lock_version, publish, stage
 from pd1_builder.verification import files_of, verify_folder
+from pipelines.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 # Where a version keeps the files it was made from, if it does.

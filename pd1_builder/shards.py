@@ -18,9 +18,9 @@ from tensorflow_datasets.core.writer import ExampleWriter
 
 from hyperbo.errors import HyperBOError
 from hyperbo.files import write_atomically
-from pd1_builder.execution import Execution
 from pd1_builder.features import serialized
 from pipelines.columns import Column
+from pipelines.execution import Execution
 from pipelines.parquet import read_row_groups, row_group_sizes
 
 _BYTES_OF_SHARD = 64 << 20

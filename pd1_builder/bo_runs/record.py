@@ -8,12 +8,12 @@ from pathlib import Path
 from hyperbo.errors import NotAvailableError
 from pd1_builder.bo_runs.recipe import bo_runs_recipe, evaluations_in
 from pd1_builder.catalog import find
-from pd1_builder.execution import Execution
 from pd1_builder.manifest import Manifest
 from pd1_builder.releases import KEPT_FOLDER, release
 from pd1_builder.semver import next_version
 from pd1_builder.verification import verify
 from pipelines.bo_runs.evaluation import read_evaluation
+from pipelines.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 

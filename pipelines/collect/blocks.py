@@ -5,82 +5,110 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cached_property
 from importlib import metadata, resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float64
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.files import write_atomically
+from pipelines.collect.datasets import load_task_dataset
 from pipelines.collect.models import MODELS
+from pipelines.collect.plan import Block, block_points
 from pipelines.collect.points import task_seed
-from pipelines.collect.preset import Preset, TaskPreset
-from pipelines.collect.records import to_json_lines, trial_rows
-from pipelines.collect.tasks import TaskDataset, load_task_dataset
-from pipelines.collect.trainer import Curves, TrainingSettings, make_trainer
+from pipelines.collect.preset import Preset
+from pipelines.collect.records import trial_rows
+from pipelines.collect.trainer import Trainer, TrainingSettings
 
-TrialSplit = Literal["matched", "unmatched"]
-LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn")
-# What trials are made by: blocks that other code made are not taken over.
-MODULES = ("tasks.py", "models.py", "trainer.py", "points.py", "records.py", "blocks.py")
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "scikit-image", "river")
+
+
+class TrainedBlock(NamedTuple):
+    """A block that is finished.
+
+    Attributes:
+      rows: one per trial, in the layout of the release's files.
+      seconds: wall time of its training, compilation aside.
+    """
+
+    rows: list[dict[str, Any]]
+    seconds: float
+
+    @property
+    def good(self) -> int:
+        """How many of its trials did not diverge."""
+        return sum(row["status"] == "done" for row in self.rows)
 
 
 class TaskBlocks:
-    """The trials of one task, in blocks of the preset's size.
+    """The blocks of one task: those that are finished, and how others become so.
 
     Args:
       preset: the collection.
-      task: the task.
+      number: of the task in the preset.
       work_folder: where finished blocks are kept.
 
     Attributes:
-      dataset: the task dataset.
-      trained: number of trials trained here, not found finished.
+      task: the task.
+      dataset: its task dataset.
+      folder: where its finished blocks are.
 
     Raises:
       InvalidInputError: model or batch size do not fit the task dataset.
+      NotAvailableError: the library that brings the task dataset is not installed.
     """
 
-    def __init__(self, preset: Preset, task: TaskPreset, work_folder: Path) -> None:
-        self.preset, self.task = preset, task
-        self.dataset = load_task_dataset(task.dataset)
-        self.trained = 0
-        _check_fit(preset, task, self.dataset)
-        self._folder = work_folder / f"{task.study}-{_fingerprint(preset, task, self.dataset)}"
+    def __init__(self, preset: Preset, number: int, work_folder: Path) -> None:
+        self.preset, self.task = preset, preset.tasks[number]
+        self.dataset = load_task_dataset(self.task.dataset)
+        self._check_fit()
+        self.folder = work_folder / f"{self.task.study}-{self._fingerprint()}"
 
-    def rows(
-        self, split: TrialSplit, first: int, hyperparameters: Float64[np.ndarray, "p 4"]
-    ) -> list[dict[str, Any]]:
-        """The rows of one block, from its file or by training it.
+    def finished(self, block: Block) -> TrainedBlock | None:
+        """Read a block back, if it is finished.
 
-        Args:
-          split: which of the two sets the trials belong to.
-          first: number of the block's first trial within its split.
-          hyperparameters: raw values, at most a block of them; the last block of a split may be short.
+        Raises:
+          InvalidInputError: its file is damaged.
         """
-        # Blocks are kept by the points they were trained at: other points are another block.
-        points = hashlib.sha256(np.ascontiguousarray(hyperparameters, "<f8").tobytes()).hexdigest()[:8]
-        file = self._folder / f"{split}-{first:05d}-{points}.jsonl"
-        if file.is_file():
-            rows = _read_rows(file)
-            if len(rows) == len(hyperparameters):
-                return rows
-        size, count = self.preset.block_size, len(hyperparameters)
+        file = self._file(block)
+        try:
+            document = json.loads(file.read_bytes())
+            trained = TrainedBlock(document["rows"], document["seconds"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInputError(
+                f"a finished block cannot be read: {error}",
+                where=str(file),
+                fix="delete it to have it trained anew",
+            ) from error
+        return trained if len(trained.rows) == block.trials else None
+
+    def train(self, block: Block) -> TrainedBlock:
+        """Train a block, and keep it."""
+        points = block_points(self.preset, block)
         # One compiled program serves all blocks: a short one is filled up, and the filling thrown away.
-        filling = np.repeat(hyperparameters[:1], size - count, axis=0)
-        curves = self._train(np.concatenate([hyperparameters, filling]))
-        self.trained += count
-        rows = trial_rows(self.preset, self.task, self.dataset, split, first, hyperparameters, curves)
-        write_atomically(file, to_json_lines(rows))
-        return rows
+        filling = np.repeat(points[:1], self.preset.block_size - block.trials, axis=0)
+        curves = self._trainer.train(np.concatenate([points, filling]))
+        rows = trial_rows(self.preset, self.task, self.dataset, block, points, curves)
+        trained = TrainedBlock(rows, curves.seconds)
+        content = json.dumps(trained._asdict(), allow_nan=False, separators=(",", ":"))
+        write_atomically(self._file(block), content.encode())
+        return trained
+
+    def _file(self, block: Block) -> Path:
+        # By the points it is trained at: other points are another block.
+        points = np.ascontiguousarray(block_points(self.preset, block), "<f8")
+        digest = hashlib.sha256(points.tobytes()).hexdigest()[:8]
+        name = f"{block.split}-phase{block.phase}-{block.first:05d}-{block.trials}-{digest}.json"
+        return self.folder / name
 
     @cached_property
-    def _train(self) -> Callable[[Float64[np.ndarray, "p 4"]], Curves]:
+    def _trainer(self) -> Trainer:
         settings = TrainingSettings(
             self.task.batch_size,
             self.task.steps,
@@ -88,49 +116,48 @@ class TaskBlocks:
             self.task.l2,
             task_seed(self.preset, self.task),
         )
-        return make_trainer(MODELS[self.task.model], self.dataset, settings)
+        return Trainer(MODELS[self.task.model], self.dataset, settings, self.preset.block_size)
+
+    def _check_fit(self) -> None:
+        where = f"preset {self.preset.name!r}: task {self.task.study}"
+        kind = MODELS[self.task.model].kind
+        if kind != self.dataset.kind:
+            raise InvalidInputError(
+                f"model {self.task.model!r} takes {kind} inputs, and {self.task.dataset!r} has "
+                f"{self.dataset.kind} inputs",
+                where=f"{where}: model",
+            )
+        if self.task.batch_size > len(self.dataset.train):
+            raise InvalidInputError(
+                f"batch_size = {self.task.batch_size} is more than the {len(self.dataset.train)} training "
+                "examples",
+                where=f"{where}: batch_size",
+            )
+
+    def _fingerprint(self) -> str:
+        """Identify all that a task's blocks are made from: settings, data, library versions, our code."""
+        preset = self.preset
+        made_from = {
+            "collection": [preset.name, preset.version, preset.seed, preset.block_size, preset.evaluations],
+            # The number of matched points is no part: more of them go on with the same sequence.
+            "task": dataclasses.asdict(self.task),
+            "dataset": self.dataset.sha256,
+            "libraries": library_versions(),
+            "backend": jax.default_backend(),
+            "sources": _sources(resources.files("pipelines.collect")),
+        }
+        return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
 
 
-def _read_rows(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise InvalidInputError(
-            f"a finished block cannot be read: {error}",
-            where=str(file),
-            fix="delete it to have it trained anew",
-        ) from error
-
-
-def _check_fit(preset: Preset, task: TaskPreset, dataset: TaskDataset) -> None:
-    where = f"preset {preset.name!r}: task {task.study}"
-    kind = MODELS[task.model].kind
-    if kind != dataset.kind:
-        raise InvalidInputError(
-            f"model {task.model!r} takes {kind} inputs, and {dataset.name!r} has {dataset.kind} inputs",
-            where=f"{where}: model",
-        )
-    if task.batch_size > len(dataset.train):
-        raise InvalidInputError(
-            f"batch_size = {task.batch_size} is more than the {len(dataset.train)} training examples",
-            where=f"{where}: batch_size",
-        )
-
-
-def _fingerprint(preset: Preset, task: TaskPreset, dataset: TaskDataset) -> str:
-    """Identify all that a task's blocks are made from: settings, data, library versions, our code."""
-    package = resources.files("pipelines.collect")
-    sources = [hashlib.sha256(package.joinpath(name).read_bytes()).hexdigest() for name in MODULES]
-    made_from = {
-        "collection": [preset.name, preset.version, preset.seed, preset.block_size, preset.evaluations],
-        # The number of matched points is no part: more of them go on with the same sequence.
-        "task": dataclasses.asdict(task),
-        "dataset": dataset.sha256,
-        "libraries": library_versions(),
-        "backend": jax.default_backend(),
-        "sources": sources,
-    }
-    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
+def _sources(folder: Traversable) -> dict[str, str]:
+    """A hash of every module that trials are made by: blocks that other code made are not taken over."""
+    found: dict[str, str] = {}
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            found |= {f"{entry.name}/{name}": digest for name, digest in _sources(entry).items()}
+        elif entry.name.endswith(".py"):
+            found[entry.name] = hashlib.sha256(entry.read_bytes()).hexdigest()
+    return found
 
 
 def library_versions() -> dict[str, str]:

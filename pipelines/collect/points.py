@@ -1,4 +1,4 @@
-"""Which hyperparameter points are tried: one matched set for all tasks, and new points for each task."""
+"""Which hyperparameter points are tried: matched sets for all tasks, and new points for each task."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hyperbo.search_space import PD1_SEARCH_SPACE
 from pipelines.collect.preset import Preset, TaskPreset
 
 
-def matched_points(preset: Preset) -> Float64[np.ndarray, "m 4"]:
-    """The points that every task is trained with: raw hyperparameters, a scrambled Halton sequence."""
-    return _halton(np.random.default_rng([preset.seed, 0]), preset.matched)
+def matched_points(preset: Preset, phase: int) -> Float64[np.ndarray, "m 4"]:
+    """The points of a phase that every task is trained with: raw values of a scrambled Halton sequence."""
+    return _halton(np.random.default_rng([preset.seed, 0, phase]), preset.matched)
 
 
-def unmatched_points(preset: Preset, task: TaskPreset, count: int) -> Float64[np.ndarray, "n 4"]:
-    """The first points of a task's own scrambled Halton sequence: raw hyperparameters."""
-    return _halton(np.random.default_rng([preset.seed, 1, task_seed(preset, task)]), count)
+def unmatched_points(preset: Preset, task: TaskPreset, phase: int, count: int) -> Float64[np.ndarray, "n 4"]:
+    """The first points of a task's own scrambled Halton sequence for a phase: raw hyperparameters."""
+    return _halton(np.random.default_rng([preset.seed, 1, phase, task_seed(preset, task)]), count)
 
 
 def task_seed(preset: Preset, task: TaskPreset) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError
+from pipelines.collect.datasets import TASK_DATASETS
 from pipelines.collect.models import MODELS
-from pipelines.collect.tasks import TASK_DATASETS
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class TaskPreset:
       batch_size: minibatch size.
       steps: training steps of every trial.
       l2: weight of the penalty on weights in the training cost.
+      training_only: if not 0, the task has only so many matched points, of phase 0: enough to train on, too
+        few to test on, as PD1's ImageNet ResNet50 with batch size 1024.
     """
 
     shortname: str
@@ -35,12 +37,7 @@ class TaskPreset:
     batch_size: int
     steps: int
     l2: float = 0.0
-
-    @property
-    def study_group(self) -> str:
-        """The task's name as PD1 writes it: `shortname,dataset,model,variant,batch_size`."""
-        family = MODELS[self.model].family
-        return f"{self.shortname},{self.dataset},{family},{self.model},{self.batch_size}"
+    training_only: int = 0
 
     @property
     def study(self) -> str:
@@ -56,8 +53,10 @@ class Preset:
       name: name of the collection.
       version: its version; another one when a change of the preset changes trials.
       seed: of the hyperparameter points, the initial weights and the order of examples.
-      matched: number of points trained on every task.
-      unmatched: number of trials per task, at points of its own, that are to end without divergence.
+      phases: 1 or 2; each has points of its own.
+      matched: number of points of a phase that are trained on every task.
+      good: number of trials of a task and phase that are to end without divergence: trials at points of the
+        task's own make it up.
       block_size: number of trials trained at once; results do not depend on it in substance, but may in
         the last bit.
       evaluations: number of points of every curve.
@@ -67,8 +66,9 @@ class Preset:
     name: str
     version: str
     seed: int
+    phases: int
     matched: int
-    unmatched: int
+    good: int
     block_size: int
     evaluations: int
     tasks: tuple[TaskPreset, ...]
@@ -82,8 +82,8 @@ class Preset:
 def load_preset(preset: str | Path) -> Preset:
     """Read a preset: by name (`mini`, `tiny`), or from a TOML file.
 
-    >>> load_preset("mini").tasks[0].study_group
-    'digits_simple_cnn,digits,simple_cnn,simple_cnn,20'
+    >>> load_preset("mini").tasks[0].study
+    'digits_simple_cnn_20'
 
     Raises:
       InvalidInputError: there is none, or a field is missing, unknown or wrong; names file and field.
@@ -165,13 +165,16 @@ def _check_task(task: TaskPreset, where: str) -> None:
             where=f"{where}: shortname",
             fix="use letters, digits and underscores",
         )
-    if task.l2 < 0:
-        raise InvalidInputError(f"l2 = {task.l2} is negative", where=f"{where}: l2")
+    for name in ("l2", "training_only"):
+        if getattr(task, name) < 0:
+            raise InvalidInputError(f"{name} = {getattr(task, name)} is negative", where=f"{where}: {name}")
     _check_positive(task, ("batch_size", "steps"), where)
 
 
 def _check(preset: Preset, where: str) -> None:
-    _check_positive(preset, ("matched", "unmatched", "block_size", "evaluations"), where)
+    _check_positive(preset, ("phases", "matched", "good", "block_size", "evaluations"), where)
+    if preset.phases > 2:
+        raise InvalidInputError(f"phases = {preset.phases}", where=f"{where}: phases", fix="use 1 or 2")
     if preset.seed < 0:
         raise InvalidInputError(f"seed = {preset.seed} is negative", where=f"{where}: seed")
     studies = [task.study for task in preset.tasks]
@@ -179,6 +182,11 @@ def _check(preset: Preset, where: str) -> None:
         if studies.index(study) != number - 1:
             raise InvalidInputError(
                 f"shortname and batch size {study!r} occur twice", where=f"{where}: task {number}"
+            )
+        if task.training_only > preset.matched:
+            raise InvalidInputError(
+                f"training_only = {task.training_only} is more than matched = {preset.matched}",
+                where=f"{where}: task {number}: training_only",
             )
         if task.steps % preset.evaluations:
             raise InvalidInputError(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from pipelines.collect.datasets import TaskDataset
 from pipelines.collect.models import MODELS
+from pipelines.collect.plan import Block
 from pipelines.collect.preset import Preset, TaskPreset
-from pipelines.collect.tasks import TaskDataset
 from pipelines.collect.trainer import END_FACTOR, Curves
 
-# Curves that the release summarises by their smallest value, its index and its step.
+# Curves that the release summarises by their smallest value, its index and its step; here the last one too.
 BEST_OF = (
     "train/error_rate",
     "train/ce_loss",
@@ -25,26 +27,30 @@ BEST_OF = (
 )
 
 
+def study_group(task: TaskPreset, dataset: TaskDataset) -> str:
+    """The task's name as PD1 writes it: `shortname,dataset,model,variant,batch_size`."""
+    variant = f"{task.model}_{dataset.view}" if dataset.view else task.model
+    return f"{task.shortname},{dataset.name},{MODELS[task.model].family},{variant},{task.batch_size}"
+
+
 def trial_rows(
     preset: Preset,
     task: TaskPreset,
     dataset: TaskDataset,
-    split: str,
-    first: int,
+    block: Block | Sequence[str],
     hyperparameters: Float64[np.ndarray, "p 4"],
     curves: Curves,
 ) -> list[dict[str, Any]]:
     """One row per trial of a block.
 
     Numbers of curves are float32, written by their shortest decimal; what is not finite is null.
-    Columns that no two runs agree on, the wall times `eval_time` and `steps_per_sec`, are left out.
+    What no two runs agree on, the wall time, stands in rows of its own: `timing_rows`.
 
     Args:
       preset: the collection.
       task: the tuning task.
       dataset: its task dataset.
-      split: `matched` or `unmatched`.
-      first: number of the first trial within task and split.
+      block: which of the task's trials they are: a block of a collection, or the end of each `trial_dir`.
       hyperparameters: raw values, a row per trial, in the order of `PD1_SEARCH_SPACE`.
       curves: the results.
     """
@@ -65,14 +71,21 @@ def trial_rows(
         "hps.valid_size": len(dataset.valid),
         "hps.test_size": len(dataset.test),
     }
+    if isinstance(block, Block):
+        places: Sequence[str] = [
+            f"{block.split}/phase{block.phase}/{number:05d}"
+            for number in range(block.first, block.first + len(hyperparameters))
+        ]
+    else:
+        places = block
     rows = []
     for trial, (rate, power, momentum, factor) in enumerate(hyperparameters.tolist()):
         row: dict[str, Any] = {
-            "trial_dir": f"{study_dir}/{split}/{first + trial:05d}",
+            "trial_dir": f"{study_dir}/{places[trial]}",
             "status": "diverged" if curves.diverged[trial] else "done",
-            "study_group": task.study_group,
+            "study_group": study_group(task, dataset),
             "study_dir": study_dir,
-            "dataset": task.dataset,
+            "dataset": dataset.name,
             "model": MODELS[task.model].family,
             "hps.lr_hparams.initial_value": rate,
             "hps.lr_hparams.power": power,
@@ -87,9 +100,29 @@ def trial_rows(
         for name, values in curves.metrics.items():
             row[name] = _decimals(values[trial])
         for name in BEST_OF:
-            row |= _best(name, row[name], steps)
+            row |= _best(name, row[name], steps) | {f"final_{name}": row[name][-1]}
         rows.append(row)
     return rows
+
+
+def timing_rows(rows: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """The wall time of the trials of a block: its own, shared out evenly, for they were trained side by side.
+
+    Args:
+      rows: of the block's trials.
+      seconds: wall time of the block.
+    """
+    share = seconds / len(rows)
+    return [
+        {
+            "trial_dir": row["trial_dir"],
+            "seconds": round(share, 6),
+            "steps_per_sec": round(row["hps.total_steps"] / share, 3),
+            "block_seconds": round(seconds, 6),
+            "block_trials": len(rows),
+        }
+        for row in rows
+    ]
 
 
 def _decimals(values: Float32[np.ndarray, " e"]) -> list[float | None]:

@@ -8,44 +8,35 @@ import hashlib
 import io
 import json
 import platform
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import HyperBOError
 from hyperbo.files import write_atomically
-from pipelines.collect.blocks import TaskBlocks, TrialSplit, library_versions
-from pipelines.collect.points import matched_points, unmatched_points
+from pipelines.collect.blocks import TaskBlocks, TrainedBlock, library_versions
+from pipelines.collect.plan import (
+    SPLITS,
+    Block,
+    TrialSplit,
+    expected_trials,
+    matched_blocks,
+    unmatched_blocks,
+)
 from pipelines.collect.preset import Preset
-from pipelines.collect.records import to_json_lines
+from pipelines.collect.records import timing_rows, to_json_lines
+from pipelines.execution import Execution
 
-FILES: dict[TrialSplit, str] = {
-    "matched": "pd1_matched_phase1_results.jsonl.gz",
-    "unmatched": "pd1_unmatched_phase1_results.jsonl.gz",
-}
 DESCRIPTION = "collection.json"
-# A task of which more than 4 in 5 trials diverge says little, and would be sampled for ever.
-MOST_TRIALS_PER_GOOD_ONE = 5
+TIMINGS = "timings.jsonl.gz"
+_SECONDS_BETWEEN_REPORTS = 1.0
 
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a collection is.
-
-    Attributes:
-      study: the task at work.
-      split: `matched` or `unmatched`.
-      finished: trials finished, of those that count towards `total`.
-      total: trials asked for: all matched ones, and of the unmatched ones those that did not diverge.
-    """
-
-    study: str
-    split: TrialSplit
-    finished: int
-    total: int
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -54,13 +45,22 @@ class Collection:
 
     Attributes:
       folder: where the files are.
-      rows: number of trials in the file of each split.
+      trials: number of trials of each split.
       trained: number of trials trained by this call, not found finished in the work folder.
     """
 
     folder: Path
-    rows: dict[TrialSplit, int]
+    trials: dict[TrialSplit, int]
     trained: int
+
+
+def file_name(split: TrialSplit, phase: int) -> str:
+    """The file of a split and phase, named as in the release.
+
+    >>> file_name("matched", 1)
+    'pd1_matched_phase1_results.jsonl.gz'
+    """
+    return f"pd1_{split}_phase{phase}_results.jsonl.gz"
 
 
 def collect(
@@ -68,74 +68,104 @@ def collect(
     out_folder: Path,
     *,
     work_folder: Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
 ) -> Collection:
     """Train all trials of a preset and write them as files of the PD1 release's layout.
 
     Finished blocks of trials stay in the work folder; a run that was broken off goes on from there. The
-    same preset gives the same bytes on the same platform with the same library versions.
+    same preset gives the same trials on the same platform with the same library versions, whatever runs
+    them; only the file of timings differs.
 
     Args:
       preset: what to collect.
-      out_folder: gets one file per split, and `collection.json`, which describes them.
-      work_folder: where finished blocks are kept; `<out_folder>.work` by default.
-      progress: called before a task's first block and after every block.
+      out_folder: gets one file per split and phase, `timings.jsonl.gz` with the wall time of every trial, and
+        `collection.json`, which describes them.
+      work_folder: where finished blocks are kept; `<out_folder>.work` by default. All workers must see it.
+      execution: where Beam runs the training; None: in this process.
+      progress: called every second with the numbers of trials finished and expected.
 
     Raises:
       InvalidInputError: the preset does not fit a task dataset, or nearly all trials of a task diverge.
+      NotAvailableError: a library that brings a task dataset is not installed.
+      HyperBOError: a worker died; the same call goes on with what is finished.
     """
+    from pipelines.collect.train import TrainCollection
+
     work_folder = work_folder or out_folder.with_name(out_folder.name + ".work")
-    tasks = [TaskBlocks(preset, task, work_folder) for task in preset.tasks]
-    total = len(tasks) * (preset.matched + preset.unmatched)
-    lines: dict[TrialSplit, list[bytes]] = {"matched": [], "unmatched": []}
-    finished = 0
-
-    def report(blocks: TaskBlocks, split: TrialSplit) -> None:
-        if progress is not None:
-            progress(Progress(blocks.task.study, split, finished, total))
-
-    for blocks in tasks:
-        report(blocks, "matched")
-        for split, rows, counted in _trials(blocks):
-            lines[split] += [to_json_lines(rows)]
-            finished += counted
-            report(blocks, split)
-    trained = sum(blocks.trained for blocks in tasks)
-    counts: dict[TrialSplit, int] = {
-        split: sum(part.count(b"\n") for part in parts) for split, parts in lines.items()
-    }
-    contents = {FILES[split]: _compress(b"".join(parts)) for split, parts in lines.items()}
-    contents[DESCRIPTION] = _describe(preset, tasks, contents, counts)
+    # Made here too, so that a task that cannot be trained is refused before any other has cost time.
+    tasks = [TaskBlocks(preset, number, work_folder) for number in range(len(preset.tasks))]
+    before = _finished_trials(tasks)
+    with _reporting(tasks, expected_trials(preset), progress):
+        (execution or Execution()).run(lambda pipeline: pipeline | TrainCollection(preset, work_folder))
+    trained = _finished_trials(tasks) - before
+    trials = dict.fromkeys(SPLITS, 0)
+    contents: dict[str, bytes] = {}
+    timings: list[bytes] = []
+    for phase in range(preset.phases):
+        found = [_blocks_of(preset, tasks, number, phase) for number in range(len(tasks))]
+        for split in SPLITS:
+            blocks = [(block, done) for of_task in found for block, done in of_task if block.split == split]
+            trials[split] += sum(block.trials for block, _ in blocks)
+            contents[file_name(split, phase)] = _compress(
+                b"".join(to_json_lines(done.rows) for _, done in blocks)
+            )
+            timings += [to_json_lines(timing_rows(done.rows, done.seconds)) for _, done in blocks]
+    contents[DESCRIPTION] = _describe(preset, tasks, contents, trials)
+    contents[TIMINGS] = _compress(b"".join(timings))
     for name, data in contents.items():
         write_atomically(out_folder / name, data)
-    return Collection(out_folder, counts, trained)
+    return Collection(out_folder, trials, trained)
 
 
-def _trials(blocks: TaskBlocks) -> Iterator[tuple[TrialSplit, list[dict[str, Any]], int]]:
-    """A task's trials by blocks: split, rows, and how many of them count towards the number asked for."""
-    preset = blocks.preset
-    size = preset.block_size
-    points = matched_points(preset)
-    for first in range(0, len(points), size):
-        rows = blocks.rows("matched", first, points[first : first + size])
-        yield "matched", rows, len(rows)
+def _blocks_of(
+    preset: Preset, tasks: list[TaskBlocks], number: int, phase: int
+) -> list[tuple[Block, TrainedBlock]]:
+    """All blocks of a task and phase in order, read back."""
 
-    # Unmatched trials go on until as many as asked for did not diverge: tasks end with equal numbers.
-    good = 0
-    points = unmatched_points(preset, blocks.task, MOST_TRIALS_PER_GOOD_ONE * preset.unmatched)
-    for first in range(0, len(points), size):
-        rows, missing = blocks.rows("unmatched", first, points[first : first + size]), preset.unmatched - good
-        done = [number for number, row in enumerate(rows, start=1) if row["status"] == "done"]
-        if len(done) >= missing:
-            yield "unmatched", rows[: done[missing - 1]], missing
-            return
-        good += len(done)
-        yield "unmatched", rows, len(done)
-    raise InvalidInputError(
-        f"of {len(points)} unmatched trials only {good} did not diverge",
-        where=f"preset {preset.name!r}: task {blocks.task.study}",
-        fix="make the task easier to train, or leave it out",
-    )
+    def read(block: Block) -> tuple[Block, TrainedBlock]:
+        trained = tasks[number].finished(block)
+        if trained is None:
+            raise HyperBOError(
+                f"{tasks[number].folder}: block {block} is missing though it was trained: "
+                "do all workers see the work folder?"
+            )
+        return block, trained
+
+    matched = [read(block) for block in matched_blocks(preset, number, phase)]
+    good = sum(trained.good for _, trained in matched)
+    return matched + [read(block) for block in unmatched_blocks(preset, number, phase, good)]
+
+
+def _finished_trials(tasks: list[TaskBlocks]) -> int:
+    """Number of trials in finished blocks, by the names of their files."""
+    return sum(int(file.name.split("-")[3]) for task in tasks for file in task.folder.glob("*matched-*.json"))
+
+
+@contextmanager
+def _reporting(tasks: list[TaskBlocks], expected: int, progress: Progress | None) -> Iterator[None]:
+    """Report progress from a thread: the training may run anywhere, its files tell how far it is."""
+    if progress is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def report() -> None:
+        while True:
+            finished = _finished_trials(tasks)
+            progress(finished, max(finished, expected))
+            if ended.wait(_SECONDS_BETWEEN_REPORTS):
+                return
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join()
+    finished = _finished_trials(tasks)
+    progress(finished, finished)
 
 
 def _compress(data: bytes) -> bytes:
@@ -147,22 +177,20 @@ def _compress(data: bytes) -> bytes:
 
 
 def _describe(
-    preset: Preset, tasks: list[TaskBlocks], contents: dict[str, bytes], rows: dict[TrialSplit, int]
+    preset: Preset, tasks: list[TaskBlocks], contents: dict[str, bytes], trials: dict[TrialSplit, int]
 ) -> bytes:
     """What the files were made from and by."""
-    description = {
+    description: dict[str, Any] = {
         "name": preset.name,
         "version": preset.version,
         "command": f"hyperbo collect --preset {preset.name}",
         "seed": preset.seed,
         "preset_sha256": preset.sha256,
         "preset": dataclasses.asdict(preset),
-        "task_datasets_sha256": {blocks.dataset.name: blocks.dataset.sha256 for blocks in tasks},
+        "task_datasets_sha256": {blocks.task.dataset: blocks.dataset.sha256 for blocks in tasks},
         "libraries": {"python": platform.python_version()} | library_versions(),
         "platform": f"{platform.system()} {platform.machine()} {jax.default_backend()}",
-        "files": {
-            name: {"rows": rows[split], "sha256": hashlib.sha256(contents[name]).hexdigest()}
-            for split, name in FILES.items()
-        },
+        "trials": trials,
+        "files_sha256": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
     }
     return (json.dumps(description, indent=2) + "\n").encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int32
 
-from pipelines.collect.models import Model, Parameters
-from pipelines.collect.tasks import Split, TaskDataset
+from pipelines.collect.datasets import Split, TaskDataset
+from pipelines.collect.models import Model, Parameters, Statistics
 
 EVALUATION_CHUNK = 100
 TRAIN_EVALUATED = 200
 END_FACTOR = 1e-3
+# Weights, their velocities, and the running statistics of normalised features.
+_Network = tuple[Parameters, Parameters, Statistics]
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,14 @@ class Curves:
       learning_rate: of the last step before the evaluation.
       train_cost: mean of the minibatch costs since the evaluation before.
       metrics: `<split>/ce_loss` and `<split>/error_rate`; NaN from divergence on.
+      seconds: wall time of the block, compilation aside.
     """
 
     diverged: Bool[np.ndarray, " p"]
     learning_rate: Float32[np.ndarray, "p e"]
     train_cost: Float32[np.ndarray, "p e"]
     metrics: dict[str, Float32[np.ndarray, "p e"]]
+    seconds: float
 
 
 def learning_rates(
@@ -117,28 +122,47 @@ def cross_entropy(logits: Float[Array, "*n k"], labels: Int[Array, "*n"]) -> Flo
     return jax.nn.logsumexp(logits, axis=-1) - chosen
 
 
-def make_trainer(
-    model: Model, dataset: TaskDataset, settings: TrainingSettings
-) -> Callable[[Float64[np.ndarray, "p 4"]], Curves]:
-    """A function that trains one trial per row of hyperparameters.
-
-    The rows are raw values in the order of `PD1_SEARCH_SPACE`. It compiles for the number of rows that
-    it first meets: call it with blocks of one size. A trial's result does not depend on the others.
+class Trainer:
+    """Trains blocks of trials of one task, a trial per row of hyperparameters.
 
     A trial has diverged when its cost became NaN at a minibatch, or on the training set at an evaluation
     (weights that overflow in the very last step show only there). An infinite cost alone is no divergence.
+    A trial's result does not depend on the others of its block, nor on its place among them.
+
+    Args:
+      model: the network.
+      dataset: what it is trained on; of the model's kind.
+      settings: what is fixed for all trials.
+      block_size: number of trials of every block; it is compiled for, once.
     """
-    # Float32 also in a process that has switched to float64 for the sake of its covariances.
-    with jax.enable_x64(False):
-        program = jax.jit(jax.vmap(_trial_program(model, dataset, settings)))
 
-    counts = {name: split.labels.size for name, split in _evaluated(dataset).items()}
-
-    def train(hyperparameters: Float64[np.ndarray, "p 4"]) -> Curves:
-        initial, power, momentum, factor = hyperparameters.T
-        rates = learning_rates(initial, power, factor, settings.steps).astype(np.float32)
+    def __init__(
+        self, model: Model, dataset: TaskDataset, settings: TrainingSettings, block_size: int
+    ) -> None:
+        self._settings = settings
+        self._counts = {name: split.labels.size for name, split in _evaluated(dataset).items()}
+        rates = jax.ShapeDtypeStruct((block_size, settings.steps), jnp.float32)
+        momentum = jax.ShapeDtypeStruct((block_size,), jnp.float32)
+        # Float32 also in a process that has switched to float64 for the sake of its covariances.
         with jax.enable_x64(False):
-            diverged, train_cost, metrics = program(rates, momentum.astype(np.float32))
+            trials = jax.jit(jax.vmap(_trial_program(model, dataset, settings)))
+            self._program = trials.lower(rates, momentum).compile()
+
+    def train(self, hyperparameters: Float64[np.ndarray, "p 4"]) -> Curves:
+        """Train a block of trials.
+
+        Args:
+          hyperparameters: raw values in the order of `PD1_SEARCH_SPACE`, a row per trial.
+        """
+        initial, power, momentum, factor = hyperparameters.T
+        settings = self._settings
+        rates = learning_rates(initial, power, factor, settings.steps).astype(np.float32)
+        started = time.perf_counter()
+        with jax.enable_x64(False):
+            diverged, train_cost, metrics = jax.block_until_ready(
+                self._program(rates, momentum.astype(np.float32))
+            )
+        seconds = time.perf_counter() - started
         interval = settings.steps // settings.evaluations
         return Curves(
             np.asarray(diverged),
@@ -147,12 +171,11 @@ def make_trainer(
             {
                 # Divided here, for XLA would multiply by a rounded reciprocal: 0.516 comes out as 0.516.
                 f"{name}/{metric}": np.asarray(metrics[f"{name}/{result}"]) / np.float32(count)
-                for name, count in counts.items()
+                for name, count in self._counts.items()
                 for metric, result in (("ce_loss", "loss"), ("error_rate", "errors"))
             },
+            seconds,
         )
-
-    return train
 
 
 def _trial_program(
@@ -162,43 +185,47 @@ def _trial_program(
     train_inputs, train_labels = jnp.asarray(dataset.train.inputs), jnp.asarray(dataset.train.labels)
     order = batch_order(len(dataset.train), settings.batch_size, settings.steps, settings.seed)
     by_interval = order.reshape(settings.evaluations, -1, settings.batch_size)
-    start = model.init(np.random.default_rng(settings.seed), dataset.train.inputs.shape[1:], dataset.classes)
+    start = model.init(np.random.default_rng(settings.seed), dataset)
     evaluations = {name: _evaluation(model, split) for name, split in _evaluated(dataset).items()}
 
-    def cost(parameters: Parameters, batch: Int[Array, " b"]) -> Float[Array, ""]:
-        loss = cross_entropy(model.apply(parameters, train_inputs[batch]), train_labels[batch]).mean()
+    def cost(
+        parameters: Parameters, statistics: Statistics, batch: Int[Array, " b"]
+    ) -> tuple[Float[Array, ""], Statistics]:
+        logits, statistics = model.apply(parameters, statistics, train_inputs[batch], True)
+        loss = cross_entropy(logits, train_labels[batch]).mean()
         if settings.l2 == 0.0:  # zero times a penalty that overflowed would be NaN: divergence that is none
-            return loss
+            return loss, statistics
         squares = [jnp.sum(w * w) for name, w in parameters.items() if name.endswith("/w")]
-        return loss + settings.l2 / 2 * jnp.stack(squares).sum()
+        return loss + settings.l2 / 2 * jnp.stack(squares).sum(), statistics
 
     def trial(rates: Float[Array, " t"], momentum: Float[Array, ""]) -> tuple[Array, Array, dict[str, Array]]:
-        def step(
-            state: tuple[Parameters, Parameters], now: tuple[Array, Array]
-        ) -> tuple[tuple[Parameters, Parameters], Array]:
-            parameters, velocity = state
+        def step(network: _Network, now: tuple[Array, Array]) -> tuple[_Network, Array]:
+            parameters, velocity, statistics = network
             batch, rate = now
-            value, gradient = jax.value_and_grad(cost)(parameters, batch)
-            return nesterov_step(parameters, velocity, gradient, rate, momentum), value
+            (value, statistics), gradient = jax.value_and_grad(cost, has_aux=True)(
+                parameters, statistics, batch
+            )
+            parameters, velocity = nesterov_step(parameters, velocity, gradient, rate, momentum)
+            return (parameters, velocity, statistics), value
 
         def interval(
-            state: tuple[Parameters, Parameters, Array], now: tuple[Array, Array]
-        ) -> tuple[tuple[Parameters, Parameters, Array], tuple[Array, dict[str, Array]]]:
-            parameters, velocity, diverged = state
-            (parameters, velocity), costs = jax.lax.scan(step, (parameters, velocity), now)
+            state: tuple[_Network, Array], now: tuple[Array, Array]
+        ) -> tuple[tuple[_Network, Array], tuple[Array, dict[str, Array]]]:
+            network, diverged = state
+            network, costs = jax.lax.scan(step, network, now)
+            parameters, _, statistics = network
             metrics: dict[str, Array] = {}
             for name, evaluate in evaluations.items():
-                metrics[f"{name}/loss"], metrics[f"{name}/errors"] = evaluate(parameters)
+                metrics[f"{name}/loss"], metrics[f"{name}/errors"] = evaluate(parameters, statistics)
             diverged |= jnp.isnan(costs).any() | jnp.isnan(metrics["train/loss"])
             metrics = {name: jnp.where(diverged, jnp.nan, value) for name, value in metrics.items()}
             train_cost = jnp.where(diverged, jnp.nan, costs.mean())
-            return (parameters, velocity, diverged), (train_cost, metrics)
+            return (network, diverged), (train_cost, metrics)
 
-        still = jax.tree.map(jnp.zeros_like, start)
+        still = jax.tree.map(jnp.zeros_like, start.parameters)
+        network = (start.parameters, still, start.statistics)
         schedule = (jnp.asarray(by_interval), rates.reshape(settings.evaluations, -1))
-        (_, _, diverged), (train_cost, metrics) = jax.lax.scan(
-            interval, (start, still, jnp.asarray(False)), schedule
-        )
+        (_, diverged), (train_cost, metrics) = jax.lax.scan(interval, (network, jnp.asarray(False)), schedule)
         return diverged, train_cost, metrics
 
     return trial
@@ -210,7 +237,7 @@ def _evaluated(dataset: TaskDataset) -> dict[str, Split]:
     return {"train": part, "valid": dataset.valid, "test": dataset.test}
 
 
-def _evaluation(model: Model, split: Split) -> Callable[[Parameters], tuple[Array, Array]]:
+def _evaluation(model: Model, split: Split) -> Callable[[Parameters, Statistics], tuple[Array, Array]]:
     """Summed cross-entropy and number of errors over a split, a chunk of its examples at a time."""
     chunks = -(-len(split) // EVALUATION_CHUNK)
     padding = chunks * EVALUATION_CHUNK - len(split)
@@ -224,10 +251,10 @@ def _evaluation(model: Model, split: Split) -> Callable[[Parameters], tuple[Arra
     counted.reshape(-1)[len(split) :] = False
     chunked = (jnp.asarray(cut(split.inputs)), jnp.asarray(cut(split.labels)), jnp.asarray(counted))
 
-    def evaluate(parameters: Parameters) -> tuple[Array, Array]:
+    def evaluate(parameters: Parameters, statistics: Statistics) -> tuple[Array, Array]:
         def chunk(examples: tuple[Array, Array, Array]) -> tuple[Array, Array]:
             inputs, labels, mask = examples
-            logits = model.apply(parameters, inputs)
+            logits, _ = model.apply(parameters, statistics, inputs, False)
             mask = mask.reshape(-1, *[1] * (labels.ndim - 1))
             losses = jnp.where(mask, cross_entropy(logits, labels), 0.0)
             wrong = mask & (logits.argmax(axis=-1) != labels)

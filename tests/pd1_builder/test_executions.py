@@ -29,9 +29,9 @@ import pipelines.assemble
 import pipelines.raw_files
 from hyperbo.errors import HyperBOError, InvalidInputError
 from pd1_builder.datasets import find_recipe
-from pd1_builder.execution import Execution
 from pd1_builder.manifest import Manifest
 from pd1_builder.releases import release
+from pipelines.execution import Execution
 
 INPUTS = 80
 ROWS = {"matched": 2 * 4 * INPUTS, "unmatched": 4 * INPUTS}

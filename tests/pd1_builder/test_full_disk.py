@@ -25,7 +25,7 @@ if kind == "tmpfs":
 
 import pd1_builder
 from pd1_builder.catalog import versions
-from pd1_builder.execution import Execution
+from pipelines.execution import Execution
 
 filler, data_dir = disk / "filler", disk / "data"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import pd1_builder.shards
 from hyperbo.errors import HyperBOError
-from pd1_builder.execution import Execution
 from pd1_builder.shards import plan_shards, write_shards
 from pipelines.columns import Column, schema
+from pipelines.execution import Execution
 
 COLUMNS = (Column("n", "integer", "the number of the row"), Column("y", "real", "a float"))
 

@@ -11,8 +11,9 @@ VALID = """
 name = "own"
 version = "1.0.0"
 seed = 1
+phases = 1
 matched = 3
-unmatched = 2
+good = 2
 block_size = 4
 evaluations = 2
 
@@ -34,12 +35,12 @@ def write(tmp_path, text):
 def test_a_file_of_ones_own_is_read(tmp_path):
     preset = load_preset(write(tmp_path, VALID))
     assert preset.matched == 3
-    assert preset.tasks[0].study_group == "a_mlp,diabetes,mlp,mlp,10"
+    assert preset.tasks[0].study == "a_mlp_10"
     assert preset.tasks[0].l2 == 0.0
     assert preset == load_preset(str(tmp_path / "own.toml"))
 
 
-@pytest.mark.parametrize("name", ["mini", "tiny"])
+@pytest.mark.parametrize("name", ["mini", "tfds", "tiny"])
 def test_shipped_presets_are_valid_and_named_as_their_file(name):
     assert load_preset(name).name == name
 
@@ -60,7 +61,18 @@ def test_the_hash_tells_presets_apart(tmp_path):
         ("seed = 1", "seed = 1\nsede = 2", "unknown field 'sede'"),
         ("steps = 4", "steps = 4\nwidth = 9", "task 1: unknown field 'width'"),
         ("steps = 4", 'steps = "4"', "task 1: steps: steps = '4' is not of type int"),
-        ("matched = 3\nun", "matched = true\nun", "matched: matched = True is not of type int"),
+        ("matched = 3", "matched = true", "matched: matched = True is not of type int"),
+        ("phases = 1", "phases = 3", "phases: phases = 3; use 1 or 2"),
+        (
+            "steps = 4",
+            "steps = 4\ntraining_only = 4",
+            "task 1: training_only: training_only = 4 is more than matched = 3",
+        ),
+        (
+            "steps = 4",
+            "steps = 4\ntraining_only = -4",
+            "task 1: training_only: training_only = -4 is negative",
+        ),
         ("steps = 4", "steps = 5", "task 1: steps: steps = 5 is no multiple of evaluations = 2"),
         ("steps = 4", "steps = 0", "task 1: steps: steps = 0 is not positive"),
         ("steps = 4", "steps = 4\nl2 = -1", "task 1: l2: l2 = -1.0 is negative"),
@@ -84,7 +96,7 @@ def test_two_tasks_of_one_name_are_refused(tmp_path):
 
 
 def test_an_unknown_preset_names_those_there_are():
-    with pytest.raises(InvalidInputError, match="no preset 'huge'; use one of mini, tiny"):
+    with pytest.raises(InvalidInputError, match="no preset 'huge'; use one of mini, tfds, tiny"):
         load_preset("huge")
 
 

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.collect.models import MODELS, Model
+from pipelines.collect.datasets import Split, TaskDataset, load_task_dataset
+from pipelines.collect.models import MODELS, Model, Start
 from pipelines.collect.points import matched_points
 from pipelines.collect.preset import load_preset
-from pipelines.collect.tasks import Split, TaskDataset, load_task_dataset
 from pipelines.collect.trainer import (
+    Curves,
+    Trainer,
     TrainingSettings,
     batch_order,
     cross_entropy,
     learning_rates,
-    make_trainer,
     nesterov_step,
 )
 
@@ -67,11 +68,15 @@ def softmax_regression() -> Model:
     return Model(
         "regression",
         "table",
-        lambda generator, shape, classes: {
-            "a/w": jnp.asarray(generator.normal(size=(shape[0], classes)), jnp.float32)
-        },
-        lambda parameters, x: x @ parameters["a/w"],
+        lambda generator, dataset: Start(
+            {"a/w": jnp.asarray(generator.normal(size=(5, dataset.classes)), jnp.float32)}, {}
+        ),
+        lambda parameters, statistics, x, training: (x @ parameters["a/w"], statistics),
     )
+
+
+def train(model: Model, dataset: TaskDataset, settings: TrainingSettings, points: np.ndarray) -> Curves:
+    return Trainer(model, dataset, settings, len(points)).train(points)
 
 
 def small(name: str) -> TaskDataset:
@@ -115,7 +120,7 @@ def test_nesterov_step_walks_the_look_ahead_points_of_the_textbook_form():
 def test_training_agrees_with_numpy_in_float64():
     dataset, settings = small_table(), TrainingSettings(8, 30, 3, 0.01, 5)
     eta, p, beta, lam = 0.3, 1.5, 0.8, 0.7
-    curves = make_trainer(softmax_regression(), dataset, settings)(np.array([[eta, p, beta, lam]]))
+    curves = train(softmax_regression(), dataset, settings, np.array([[eta, p, beta, lam]]))
 
     def scores_and_loss(w, inputs, labels):
         scores = inputs.astype(np.float64) @ w
@@ -145,7 +150,7 @@ def test_training_agrees_with_numpy_in_float64():
 
 def test_divergence_is_flagged_and_metrics_are_nan_from_there():
     settings = replace(SETTINGS, evaluations=SETTINGS.steps)
-    curves = make_trainer(MODELS["transformer"], small("sklearn_text"), settings)(np.array([GOOD, DIVERGING]))
+    curves = train(MODELS["transformer"], small("characters"), settings, np.array([GOOD, DIVERGING]))
     assert curves.diverged.tolist() == [False, True]
     assert np.isfinite(curves.train_cost[1, 0])
     for values in (curves.train_cost, *curves.metrics.values()):
@@ -160,7 +165,7 @@ def test_weights_that_overflow_in_the_last_step_count_as_diverged():
     dataset = small_table()
     huge = replace(dataset, train=Split(dataset.train.inputs * np.float32(1e25), dataset.train.labels))
     settings = TrainingSettings(batch_size=40, steps=1, evaluations=1, l2=0.0, seed=5)
-    curves = make_trainer(softmax_regression(), huge, settings)(np.array([DIVERGING]))
+    curves = train(softmax_regression(), huge, settings, np.array([DIVERGING]))
     assert curves.diverged.tolist() == [True]
     assert np.isnan(curves.metrics["valid/error_rate"]).all()
 
@@ -169,11 +174,13 @@ def test_weights_that_overflow_in_the_last_step_count_as_diverged():
 def test_an_infinite_cost_alone_is_no_divergence(l2):
     """The penalty overflows for weights of 1e25, while the gradient stays finite."""
     start = softmax_regression()
-    model = replace(start, init=lambda *arguments: {"a/w": start.init(*arguments)["a/w"] * 1e25})
+    model = start._replace(
+        init=lambda *arguments: Start({"a/w": start.init(*arguments).parameters["a/w"] * 1e25}, {})
+    )
     dataset = small_table()
     still = replace(dataset, train=Split(dataset.train.inputs * 0, dataset.train.labels))
     settings = TrainingSettings(batch_size=40, steps=2, evaluations=2, l2=l2, seed=5)
-    curves = make_trainer(model, still, settings)(np.array([[1e-5, 1.0, 0.0, 0.5]]))
+    curves = train(model, still, settings, np.array([[1e-5, 1.0, 0.0, 0.5]]))
     assert np.isinf(curves.train_cost).all() == (l2 > 0)
     assert curves.diverged.tolist() == [False]
 
@@ -185,17 +192,19 @@ def test_an_infinite_cost_alone_is_no_divergence(l2):
         ("digits", "max_pool_relu"),
         ("diabetes", "mlp"),
         ("sample_patches", "wide_resnet"),
-        ("sklearn_text", "transformer"),
+        ("characters", "transformer"),
+        ("pages", "token_encoder"),
+        ("texture_rows", "sequence_encoder"),
     ],
 )
 def test_a_trial_does_not_depend_on_the_trials_beside_it(dataset, variant):
     """Bit for bit: in another place of the block, beside others, beside fillings, beside NaN."""
     settings = TrainingSettings(batch_size=20, steps=6, evaluations=2, l2=1e-4, seed=5)
-    train = make_trainer(MODELS[variant], small(dataset), settings)
-    points = np.concatenate([matched_points(load_preset("tiny"))[:5], [GOOD, DIVERGING]])
+    points = np.concatenate([matched_points(load_preset("tiny"), 0)[:5], [GOOD, DIVERGING]])
     order = np.array([4, 6, 0, 3, 5, 2, 1])
     filled = np.concatenate([points[2:4], np.repeat(points[2:3], 5, axis=0)])
-    together, permuted, beside = train(points), train(points[order]), train(filled)
+    trainer = Trainer(MODELS[variant], small(dataset), settings, len(points))
+    together, permuted, beside = (trainer.train(each) for each in (points, points[order], filled))
     np.testing.assert_array_equal(permuted.train_cost, together.train_cost[order])
     np.testing.assert_array_equal(beside.train_cost[:2], together.train_cost[2:4])
     for name, values in together.metrics.items():
@@ -206,9 +215,9 @@ def test_a_trial_does_not_depend_on_the_trials_beside_it(dataset, variant):
 def test_float64_switched_on_elsewhere_changes_nothing():
     points = np.array([GOOD])
     dataset = small("diabetes")
-    plain = make_trainer(MODELS["mlp"], dataset, SETTINGS)(points)
+    plain = train(MODELS["mlp"], dataset, SETTINGS, points)
     with jax.enable_x64(True):
-        wide = make_trainer(MODELS["mlp"], dataset, SETTINGS)(points)
+        wide = train(MODELS["mlp"], dataset, SETTINGS, points)
     assert wide.train_cost.dtype == np.float32
     np.testing.assert_array_equal(wide.train_cost, plain.train_cost)
     for name, values in plain.metrics.items():

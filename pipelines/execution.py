@@ -53,7 +53,7 @@ class Execution:
           InvalidInputError: a transform refused its input, in whichever process.
           HyperBOError: a worker process died, or the pipeline failed otherwise.
         """
-        from pd1_builder.worker_loss import noticing_lost_workers
+        from pipelines.worker_loss import noticing_lost_workers
 
         beam_log = logging.getLogger("apache_beam")
         level = beam_log.level
