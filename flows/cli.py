@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from flows import study_commands
+from flows import online_commands, study_commands
 from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 from flows.data_commands import DataDir, data_app
 from flows.interrupts import interruptible
@@ -75,6 +75,8 @@ def demo(
 
 app.command()(study_commands.evaluate)
 app.command()(study_commands.study)
+app.command()(online_commands.tune)
+app.command()(online_commands.online)
 
 
 @app.command()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float, Float64
 
 from hyperbo.errors import InvalidInputError
 
 Values = Float64[np.ndarray, "*n"]
 Direction = Literal["minimize", "maximize"]
 EPSILON = 1e-10
+# What an infeasible trial counts as under the online map, its smallest value.
+INFEASIBLE = -2.0
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,43 @@ def output_warping(name: str) -> OutputWarping:
     if name not in WARPINGS:
         raise InvalidInputError(f"unknown output warping {name!r}", fix=f"use one of {', '.join(WARPINGS)}")
     return WARPINGS[name]
+
+
+def online_map(y: Float[Any, " n"], feasible: Bool[Any, " n"]) -> Float[Any, " n"]:
+    r"""Map the values of one task to [-2, 2], with -2 for infeasible trials.
+
+    Section "Results on the PD1 Online Hyperparameter Tuning Tasks".
+
+    .. math:: y \gets 4 \, \frac{\mathrm{softplus}(y - \overline y)}
+              {\mathrm{softplus}(y_{\max} - \overline y)} - 2
+
+    Median and maximum are those of the feasible values. The largest becomes 2 (the paper writes [-2, 2), its
+    equation reaches 2); values far below the median approach -2. A value that stands alone, or values that
+    are all equal, become 2; without a feasible value all are -2.
+
+    Args:
+      y: values to be maximised, as `OutputWarping.warp` makes them; of infeasible trials anything, also NaN.
+      feasible: which trials have a value. Padding is infeasible too.
+
+    Returns:
+      The mapped values: an array of the library of `y`, NumPy or JAX, and compiled code may call it.
+
+    >>> y = np.array([0.0, np.log(7.0), -1.0, np.nan])
+    >>> online_map(y, np.array([True, True, True, False])).round(6).tolist()
+    [-0.666667, 2.0, -1.397412, -2.0]
+    """
+    library = y.__array_namespace__()
+    count = library.sum(feasible)
+    # Infeasible trials are sorted behind the others: in compiled code nothing can be cut off.
+    ordered = library.sort(library.where(feasible, y, library.inf))
+    middle = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+    median = library.where(count > 0, middle, 0.0)
+    values = library.where(feasible, y, median)
+    largest = library.max(library.where(feasible, y, -library.inf))
+    span = _softplus(library.where(count > 0, largest, 0.0) - median)
+    return library.where(feasible, 4.0 * (_softplus(values - median) / span) + INFEASIBLE, INFEASIBLE)
+
+
+def _softplus(value: Any) -> Any:
+    library = value.__array_namespace__()
+    return library.logaddexp(value, library.zeros_like(value))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from jaxtyping import Float64, Int64
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.warping import output_warping
+from hyperbo.warping import online_map, output_warping
 from pd1_builder.mf_prior_bench import TRAIN_COST, VALID_ERROR, TrainCostLimits, best_errors
 
 
@@ -30,6 +30,9 @@ class Preparation:
       duplicates: `all` trials of the same task and input count, or the `last` that has a value, in the order
         matched phase 0, matched phase 1, unmatched phase 0, unmatched phase 1; of several in one split and
         phase, the smallest trial id.
+      online: whether every task's warped values, those of all its trials that count, are mapped to [-2, 2]
+        by `hyperbo.warping.online_map`; a trial without a value is then infeasible and has y = -2, while its
+        objective stays NaN.
       train_cost_limits: not None: the value of a trial is the smallest valid error among the points of its
         curve that `best_errors` counts.
     """
@@ -41,6 +44,7 @@ class Preparation:
     diverged_values: bool = False
     missing_objective: float | None = None
     duplicates: Literal["all", "last"] = "all"
+    online: bool = False
     train_cost_limits: TrainCostLimits | None = None
 
     def columns(self) -> tuple[str, ...]:
@@ -64,6 +68,13 @@ PREPARATIONS: dict[str, Preparation] = {
             "paper",
             source="Wang et al., JMLR 25 (2024): both phases, rows without a value dropped",
             phases=(0, 1),
+        ),
+        Preparation(
+            "online",
+            source="Wang et al., JMLR 25 (2024), the online experiments: as `paper`, with diverged trials as "
+            "infeasible ones, each task's -log error rates mapped to [-2, 2]",
+            phases=(0, 1),
+            online=True,
         ),
         # Its import reads the column of the momentum beta under the name one_minus_momentum and declares the
         # range of 1 - beta for it, but converts nothing. Here momentum stays beta.
@@ -164,7 +175,18 @@ def prepare(table: pa.Table, preparation: Preparation, objective: str, warping: 
         rows = _last(table, rows, np.isfinite(y))
     if len(rows) < len(table):
         table, values, y = table.take(rows), values[rows], y[rows]
+    if preparation.online:
+        y = _online(table, y)
     return Prepared(table, values, y)
+
+
+def _online(table: pa.Table, y: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    codes, tasks = sorted_codes(table["task"])
+    mapped = np.empty_like(y)
+    for code in range(len(tasks)):
+        of_task = codes == code
+        mapped[of_task] = online_map(y[of_task], np.isfinite(y[of_task]))
+    return mapped
 
 
 def _last(table: pa.Table, rows: np.ndarray, has_value: np.ndarray) -> np.ndarray:

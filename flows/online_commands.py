@@ -1,0 +1,102 @@
+"""The commands `hyperbo tune` and `hyperbo online`: hyperparameters tuned by training for real."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.data_commands import DataDir
+from flows.jobs import prepare_process
+
+Trials = Annotated[int, typer.Option(min=1, help="Trials of each run, those counted that are there.")]
+
+
+def tune(
+    objective: Annotated[
+        str,
+        typer.Option(help="A task of a preset: pd1-<preset>:<task>, such as pd1-mini:digits_simple_cnn_20."),
+    ],
+    prior: Annotated[Path, typer.Option(help="Folder of a prior that `hyperbo online` has pre-trained.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; a run that was broken off goes on.")],
+    trials: Trials = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
+    data: DataDir = None,
+) -> None:
+    """Tune a task over its whole search space with a pre-trained prior, by real training runs."""
+    prepare_process()
+    from flows.tune import Tuning, described, tune_task
+
+    with _interruptible():
+        best = tune_task(Tuning(objective, prior, trials, seed, out, data))
+    if best is None:
+        typer.echo(f"{out}: every trial was infeasible")
+    else:
+        typer.echo(f"{out}: best error {best.objective:.4f} in trial {best.iteration}: {described(best)}")
+
+
+def online(
+    tasks: Annotated[list[str], typer.Option("--task", help="A task of the preset that is tuned.")],
+    out: Annotated[Path, typer.Option(help="Folder of the comparison; one that was broken off goes on.")],
+    preset: Annotated[str, typer.Option(help="mini, tiny, or the path of a .toml file.")] = "mini",
+    dataset: Annotated[
+        str, typer.Option(help="<name>/<config>:<version> to pre-train on.")
+    ] = "pd1/mini:1.0.0",
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method; by default all five.", show_default=False)
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    trials: Trials = 50,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Adam steps of H-NLL: a multiple of 500, or fewer; by default the paper's 50,000.",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataDir = None,
+) -> None:
+    """Compare methods by real training runs over the whole search space, infeasible trials included.
+
+    Priors are pre-trained without the dataset of the task that is tuned. What the folder holds is not done
+    again.
+    """
+    prepare_process()
+    from flows.online import OnlineComparison, compare_online
+    from hyperbo.online import ONLINE_METHODS
+
+    comparison = OnlineComparison(
+        preset,
+        tuple(tasks),
+        out,
+        data,
+        dataset,
+        tuple(method or ONLINE_METHODS),
+        tuple(range(seeds)),
+        trials,
+        steps,
+    )
+    with _interruptible():
+        outcome = compare_online(comparison)
+    typer.echo(f"{out}: {len(outcome.records)} trials, {outcome.records['infeasible'].sum()} infeasible")
+    for run, reason in outcome.failures.items():
+        typer.secho(f"hyperbo: {'/'.join(map(str, run))} failed: {reason}", fg="red", err=True)
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        # XLA's threads are still training: an interpreter that is taken down under them can crash.
+        typer.echo("interrupted; the same command goes on with what is finished", err=True)
+        sys.stdout.flush()
+        os._exit(130)
