@@ -46,8 +46,9 @@ def best_so_far(records: pd.DataFrame) -> pd.DataFrame:
     best = []
     for _, run in ordered.groupby(["method", "task", "seed"], sort=False):
         y = run["y"].fillna(-np.inf).to_numpy()
-        # The row of the largest y so far: where a new one is reached, that row, else the one before.
+        # The row of the largest y so far, of equal ones the first: where a larger one is reached, that row.
         reached = np.maximum.accumulate(y)
-        rows = np.maximum.accumulate(np.where(y == reached, np.arange(len(y)), 0))
+        larger = reached > np.concatenate([[-np.inf], reached[:-1]])
+        rows = np.maximum.accumulate(np.where(larger, np.arange(len(y)), 0))
         best.append(np.where(np.isneginf(reached), np.nan, run["objective"].to_numpy()[rows]))
     return ordered.assign(best=np.concatenate(best) if best else [])
