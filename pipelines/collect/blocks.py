@@ -16,13 +16,11 @@ import numpy as np
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.files import write_atomically
-from pipelines.collect.datasets import load_task_dataset
-from pipelines.collect.models import MODELS
 from pipelines.collect.plan import Block, block_points
-from pipelines.collect.points import task_seed
 from pipelines.collect.preset import Preset
 from pipelines.collect.records import trial_rows
-from pipelines.collect.trainer import Trainer, TrainingSettings
+from pipelines.collect.tasks import dataset_of, trainer_of
+from pipelines.collect.trainer import Trainer
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "scikit-image", "river")
 
@@ -64,8 +62,7 @@ class TaskBlocks:
 
     def __init__(self, preset: Preset, number: int, work_folder: Path) -> None:
         self.preset, self.task = preset, preset.tasks[number]
-        self.dataset = load_task_dataset(self.task.dataset)
-        self._check_fit()
+        self.dataset = dataset_of(preset, self.task)
         self.folder = work_folder / f"{self.task.study}-{self._fingerprint()}"
 
     def finished(self, block: Block) -> TrainedBlock | None:
@@ -109,30 +106,7 @@ class TaskBlocks:
 
     @cached_property
     def _trainer(self) -> Trainer:
-        settings = TrainingSettings(
-            self.task.batch_size,
-            self.task.steps,
-            self.preset.evaluations,
-            self.task.l2,
-            task_seed(self.preset, self.task),
-        )
-        return Trainer(MODELS[self.task.model], self.dataset, settings, self.preset.block_size)
-
-    def _check_fit(self) -> None:
-        where = f"preset {self.preset.name!r}: task {self.task.study}"
-        kind = MODELS[self.task.model].kind
-        if kind != self.dataset.kind:
-            raise InvalidInputError(
-                f"model {self.task.model!r} takes {kind} inputs, and {self.task.dataset!r} has "
-                f"{self.dataset.kind} inputs",
-                where=f"{where}: model",
-            )
-        if self.task.batch_size > len(self.dataset.train):
-            raise InvalidInputError(
-                f"batch_size = {self.task.batch_size} is more than the {len(self.dataset.train)} training "
-                "examples",
-                where=f"{where}: batch_size",
-            )
+        return trainer_of(self.preset, self.task, self.dataset, self.preset.block_size)
 
     def _fingerprint(self) -> str:
         """Identify all that a task's blocks are made from: settings, data, library versions, our code."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,9 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.online import Evaluation, RunName
 from hyperbo.search_space import PD1_SEARCH_SPACE, SearchSpace
 from hyperbo.warping import OutputWarping, output_warping
-from pipelines.collect.blocks import TaskBlocks
-from pipelines.collect.models import MODELS
-from pipelines.collect.points import task_seed
 from pipelines.collect.preset import Preset
 from pipelines.collect.records import trial_rows
-from pipelines.collect.trainer import Trainer, TrainingSettings
+from pipelines.collect.tasks import dataset_of, trainer_of
 
 # What the dataset versions made of a collection take for their objective.
 METRIC = "best_valid/error_rate"
@@ -50,20 +46,11 @@ class LiveObjective:
             raise InvalidInputError(
                 f"no task {study!r}", where=f"preset {preset.name!r}", fix=f"use one of {', '.join(studies)}"
             )
-        number = studies.index(study)
-        self._preset, self._task = preset, preset.tasks[number]
+        self._preset, self._task = preset, preset.tasks[studies.index(study)]
         self._lanes, self._origin = lanes, origin
-        # Nothing is written there: blocks know how to find the task dataset and to tell whether it fits.
-        self._dataset = TaskBlocks(preset, number, Path()).dataset
+        self._dataset = dataset_of(preset, self._task)
         self.dataset_name = self._dataset.name
-        settings = TrainingSettings(
-            self._task.batch_size,
-            self._task.steps,
-            preset.evaluations,
-            self._task.l2,
-            task_seed(preset, self._task),
-        )
-        self._trainer = Trainer(MODELS[self._task.model], self._dataset, settings, lanes)
+        self._trainer = trainer_of(preset, self._task, self._dataset, lanes)
 
     @property
     def space(self) -> SearchSpace:

@@ -11,9 +11,10 @@ from jaxtyping import Float32, Float64
 
 from pipelines.collect.datasets import TaskDataset
 from pipelines.collect.models import MODELS
+from pipelines.collect.optimization import END_FACTOR
 from pipelines.collect.plan import Block
 from pipelines.collect.preset import Preset, TaskPreset
-from pipelines.collect.trainer import END_FACTOR, Curves
+from pipelines.collect.trainer import Curves
 
 # Curves that the release summarises by their smallest value, its index and its step; here the last one too.
 BEST_OF = (

@@ -294,7 +294,7 @@ def test_a_task_that_nearly_always_diverges_is_refused(tmp_path, monkeypatch):
         parameters, statistics = mlp.init(*arguments)
         return Start({name: values * math.nan for name, values in parameters.items()}, statistics)
 
-    monkeypatch.setitem(blocks.MODELS, "mlp", mlp._replace(init=broken))
+    monkeypatch.setitem(MODELS, "mlp", mlp._replace(init=broken))
     preset = replace(TINY, tasks=TINY.tasks[1:2])
     with pytest.raises(InvalidInputError, match="breast_cancer_mlp_10: of 6 matched trials only 0 did not"):
         collect(preset, tmp_path / "raw")

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from pipelines.collect.datasets import Split, TaskDataset, load_task_dataset
 from pipelines.collect.models import MODELS, Model, Start
+from pipelines.collect.optimization import batch_order, learning_rates, nesterov_step
 from pipelines.collect.points import matched_points
 from pipelines.collect.preset import load_preset
 from pipelines.collect.trainer import (
     Curves,
     Trainer,
     TrainingSettings,
-    batch_order,
     cross_entropy,
-    learning_rates,
-    nesterov_step,
 )
 
 SETTINGS = TrainingSettings(batch_size=20, steps=24, evaluations=3, l2=0.0, seed=5)
