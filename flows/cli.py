@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,13 +98,8 @@ def collect(
     execution = beam_execution(workers, worker_pool, beam_arguments)
     chosen = load_preset(preset)
     folder = out or Path("collected") / f"{chosen.name}-{chosen.version}"
-    try:
-        with progress_line(f"collect {preset}", "trials") as progress:
-            collection = collect_trials(chosen, folder, execution=execution, progress=progress)
-    except KeyboardInterrupt:
-        # XLA's threads are still training: an interpreter that is taken down under them can crash.
-        sys.stdout.flush()
-        os._exit(130)
+    with progress_line(f"collect {preset}", "trials") as progress:
+        collection = collect_trials(chosen, folder, execution=execution, progress=progress)
     trials = ", ".join(f"{count} {split}" for split, count in collection.trials.items())
     typer.echo(f"{collection.folder}: {trials} trials; {collection.trained} of them trained now")
 

@@ -13,30 +13,27 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from prefect.server.api.server import SubprocessASGIServer
 
 _SECONDS_TO_END = 10.0
-_GOES_ON = "the same command goes on with what is finished"
+_NOTHING_LOST = "nothing finished is lost: start the same command again"
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """End the process as Ctrl-C or a request to terminate asks, whatever libraries make of it.
 
-    What they take for an error ends it with the exit code of the signal; what they swallow or wait over ends
-    it some seconds later.
-
-    Raises:
-      SystemExit: 130 after Ctrl-C, 143 after a request to terminate.
+    The exit code is 130 after Ctrl-C, 143 after a request to terminate, also where a library took them for an
+    error; what one swallows or waits over ends the process some seconds later.
     """
     received: list[int] = []
 
     def stop(number: int, frame: object) -> None:
         if not received:
-            print(f"interrupted; {_GOES_ON}", file=sys.stderr, flush=True)
+            print(f"interrupted; {_NOTHING_LOST}", file=sys.stderr, flush=True)
             last_resort = threading.Timer(_SECONDS_TO_END, _end_at_once, (128 + number,))
             last_resort.daemon = True
             last_resort.start()
@@ -50,7 +47,7 @@ def interruptible() -> Iterator[None]:
         if not received and _was_terminated(error):
             received.append(signal.SIGTERM)
         if received:
-            raise SystemExit(128 + received[0]) from error
+            _end_at_once(128 + received[0])
         raise
     finally:
         for number, handler in before.items():
@@ -70,17 +67,24 @@ def follow(server: SubprocessASGIServer) -> None:
         time.sleep(_SECONDS_TO_END)
         # Stopped on purpose, it is no longer the server's process.
         if server.server_process is process:
-            print(f"hyperbo: the embedded Prefect server has ended; {_GOES_ON}", file=sys.stderr, flush=True)
+            print(
+                f"hyperbo: the embedded Prefect server has ended; {_NOTHING_LOST}",
+                file=sys.stderr,
+                flush=True,
+            )
             os._exit(128 + signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _end_at_once(code: int) -> None:
+def _end_at_once(code: int) -> NoReturn:
+    # XLA's threads may still compute: an interpreter that is taken down under them can crash.
     if "prefect.server.api.server" in sys.modules:
         from prefect.server.api.server import SubprocessASGIServer
 
         SubprocessASGIServer().stop()  # the one that runs
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(code)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from flows.arms import nll_training
 from flows.progress import progress_line, say
 from hyperbo.code_version import code_version
 from hyperbo.errors import InvalidInputError, NumericalError
@@ -21,7 +22,7 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.methods import HNLL
 from hyperbo.online import ONLINE_METHODS, Journal, OnlineMethod, OnlineRun, Retrained, RunName, tune
 from hyperbo.online.records import online_records
-from hyperbo.pretrain import Job, NLLTraining, Pretrained, outcomes_of
+from hyperbo.pretrain import Job, Pretrained, outcomes_of
 from hyperbo.prior import Prior, PriorDescription, load_prior, save_prior
 from hyperbo.tuning_data import TuningData
 from pd1_builder.load import load
@@ -158,8 +159,7 @@ def _draw(comparison: OnlineComparison, records: pd.DataFrame) -> None:
 def _with_steps(method: OnlineMethod, steps: int | None) -> OnlineMethod:
     if steps is None or not isinstance(method, Retrained) or not isinstance(method.method, HNLL):
         return method
-    training = NLLTraining(steps, steps_per_call=min(500, steps))
-    return replace(method, method=replace(method.method, training=training))
+    return replace(method, method=replace(method.method, training=nll_training(steps)))
 
 
 def _runs(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +28,7 @@ def tune(
     prepare_process()
     from flows.tune import Tuning, described, tune_task
 
-    with _interruptible():
-        best = tune_task(Tuning(objective, prior, trials, seed, out, data))
+    best = tune_task(Tuning(objective, prior, trials, seed, out, data))
     if best is None:
         typer.echo(f"{out}: every trial was infeasible")
     else:
@@ -82,21 +77,9 @@ def online(
         trials,
         steps,
     )
-    with _interruptible():
-        outcome = compare_online(comparison)
+    outcome = compare_online(comparison)
     typer.echo(f"{out}: {len(outcome.records)} trials, {outcome.records['infeasible'].sum()} infeasible")
     for run, reason in outcome.failures.items():
         typer.secho(f"hyperbo: {'/'.join(map(str, run))} failed: {reason}", fg="red", err=True)
     if outcome.failures:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        # XLA's threads are still training: an interpreter that is taken down under them can crash.
-        typer.echo("interrupted; the same command goes on with what is finished", err=True)
-        sys.stdout.flush()
-        os._exit(130)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-LINE = "interrupted; the same command goes on with what is finished\n"
+LINE = "interrupted; nothing finished is lost: start the same command again\n"
 
 
 def started(tmp_path, *arguments):

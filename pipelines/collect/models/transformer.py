@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -22,23 +24,17 @@ from pipelines.collect.models.model import Model, Parameters, Start, Statistics
 def decoder(width: int, heads: int) -> Model:
     """One pre-normalised block of causal attention and a relu layer; logits at every position."""
 
-    def init(generator: np.random.Generator, dataset: TaskDataset) -> Start:
-        return _start(generator, dataset, width)
-
     def apply(
         parameters: Parameters, statistics: Statistics, tokens: Int[Array, "n t"], training: bool
     ) -> tuple[Float[Array, "n t k"], Statistics]:
         x = _block(parameters, _embed_tokens(parameters, tokens), heads, causal=True)
         return dense(parameters, "logits", x), statistics
 
-    return Model("transformer", "tokens", init, apply)
+    return Model("transformer", "tokens", partial(_start, width=width), apply)
 
 
 def token_encoder(width: int, heads: int) -> Model:
     """One pre-normalised block that sees the whole sequence; logits of the mean over positions."""
-
-    def init(generator: np.random.Generator, dataset: TaskDataset) -> Start:
-        return _start(generator, dataset, width)
 
     def apply(
         parameters: Parameters, statistics: Statistics, tokens: Int[Array, "n t"], training: bool
@@ -46,14 +42,11 @@ def token_encoder(width: int, heads: int) -> Model:
         x = _block(parameters, _embed_tokens(parameters, tokens), heads, causal=False)
         return dense(parameters, "logits", x.mean(axis=1)), statistics
 
-    return Model("transformer_encoder", "tokens", init, apply)
+    return Model("transformer_encoder", "tokens", partial(_start, width=width), apply)
 
 
 def sequence_encoder(width: int, heads: int) -> Model:
     """The same for sequences of numbers, which a linear layer embeds."""
-
-    def init(generator: np.random.Generator, dataset: TaskDataset) -> Start:
-        return _start(generator, dataset, width)
 
     def apply(
         parameters: Parameters, statistics: Statistics, x: Float[Array, "n t f"], training: bool
@@ -62,7 +55,7 @@ def sequence_encoder(width: int, heads: int) -> Model:
         x = _block(parameters, embedded, heads, causal=False)
         return dense(parameters, "logits", x.mean(axis=1)), statistics
 
-    return Model("transformer_encoder", "sequence", init, apply)
+    return Model("transformer_encoder", "sequence", partial(_start, width=width), apply)
 
 
 def _start(generator: np.random.Generator, dataset: TaskDataset, width: int) -> Start:
