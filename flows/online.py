@@ -57,7 +57,7 @@ class OnlineComparison:
     tasks: tuple[str, ...]
     out: Path
     data_dir: Path | None
-    dataset: str = "pd1/mini:1.0.0"
+    dataset: str = "pd1/mini:2.0.0"
     methods: tuple[str, ...] = tuple(ONLINE_METHODS)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     trials: int = 50

@@ -41,7 +41,7 @@ def online(
     preset: Annotated[str, typer.Option(help="mini, tiny, or the path of a .toml file.")] = "mini",
     dataset: Annotated[
         str, typer.Option(help="<name>/<config>:<version> to pre-train on.")
-    ] = "pd1/mini:1.0.0",
+    ] = "pd1/mini:2.0.0",
     method: Annotated[
         list[str] | None, typer.Option(help="A method; by default all five.", show_default=False)
     ] = None,

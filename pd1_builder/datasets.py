@@ -58,8 +58,8 @@ def raw_folder(dataset: str, version: str, data_dir: Path | None) -> Path:
         return folder
     if dataset.startswith("pd1/mini"):
         raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}, only for 1.0.0; give a folder of raw files, "
-            "such as hyperbo collect writes"
+            f"no raw files are shipped for {dataset}:{version}, only for 1.0.0 and 2.0.0; give a folder of "
+            "raw files, such as hyperbo collect writes"
         )
     import tensorflow_datasets as tfds
 

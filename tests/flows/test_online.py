@@ -124,6 +124,7 @@ def test_other_settings_need_another_folder(comparison: OnlineComparison, outcom
 def test_the_command_goes_on_with_a_comparison(comparison: OnlineComparison, outcome: Outcome) -> None:
     options = ["--preset", "tiny", "--task", STUDY, "--out", comparison.out, "--seeds", "2", "--trials", "3"]
     options += ["--method", "H-NLL", "--method", "Rand", "--data", comparison.data_dir]
+    options += ["--dataset", comparison.dataset]
     result = CliRunner().invoke(app, ["online", *map(str, options)])
     assert result.exit_code == 0, result.output
     infeasible = outcome.records["infeasible"].sum()
