@@ -1,10 +1,16 @@
-"""Writing a file whole or not at all."""
+"""Where a user's files are kept, and writing a file whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from pathlib import Path
+
+
+def user_folder() -> Path:
+    """Where the project keeps files of a user: `hyperbo` in the user's data folder."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "hyperbo"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -25,8 +31,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     # The rename itself must survive a power cut.
-    folder = os.open(path.parent, os.O_RDONLY)
+    fsync(path.parent)
+
+
+def fsync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

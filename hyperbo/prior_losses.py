@@ -57,7 +57,8 @@ def prior_losses(
         learned_ekl = _ekl(gp, only_tasks(data, training).complete_blocks)
         whole = {task.name for task in fold.training.tasks}
         outside = [task for task in data.tasks if task.name not in whole]
-        for held_out in dict.fromkeys(_held_out(fold, task) for task in outside):
+        # Of a prior that nothing was held out for, what it learned is all there is to tell.
+        for held_out in dict.fromkeys(_held_out(fold, task) for task in outside) or ("",):
             rows.append((held_out, "", "training_nll", learned))
             rows.append((held_out, "", "training_ekl", learned_ekl))
         for task in outside:

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import SPACE, random_gp, random_structure
+from gp_cases import random_structure
+from prior_files import DESCRIPTION, make_prior
 from safetensors.numpy import load, save
 
 import hyperbo.prior as prior_module
@@ -21,30 +22,7 @@ from hyperbo.gp.kernels import KERNELS
 from hyperbo.gp.means import MEANS
 from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.posterior import predict
-from hyperbo.prior import Prior, PriorDescription, load_prior, save_prior
-
-DESCRIPTION = PriorDescription(
-    method="H-NLL",
-    search_space=SPACE,
-    output_warping="negative_log",
-    architecture=Architecture((3, 4)),
-    training={"steps": 10, "learning_rate": 1e-3},
-    dataset="pd1/mini:1.0.0",
-    manifest_hash="abc",
-    preparation="paper",
-    training_tasks=("t0", "t1"),
-    held_out="d2",
-    seed=3,
-    losses=(2.0, 1.0 / 3.0),
-    largest_jitter=1e-10,
-    seconds=0.5,
-    code_version="0.1.0+0123456789ab",
-)
-
-
-@double_precision
-def make_prior(seed: int = 0) -> Prior:
-    return Prior(jax.tree.map(np.asarray, random_gp(seed)), DESCRIPTION)
+from hyperbo.prior import Prior, load_prior, save_prior
 
 
 @pytest.fixture
