@@ -1,20 +1,25 @@
-"""Adding trials: the first version of a dataset of one's own, or the next."""
+"""Adding trials: the first version of a dataset of one's own, or the next of one that takes more."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from pd1_builder.catalog import find
-from pd1_builder.manifest import Manifest
-from pd1_builder.releases import KEPT_FOLDER, release
+from pd1_builder.catalog import Version, find
+from pd1_builder.datasets import raw_folder
+from pd1_builder.manifest import Manifest, read_manifest
+from pd1_builder.pd1.recipe import CONFIGURATIONS as PD1
+from pd1_builder.pd1.recipe import pd1_recipe
+from pd1_builder.recipe import Recipe
+from pd1_builder.releases import KEPT_FOLDER, Gate, release
 from pd1_builder.semver import next_version
 from pd1_builder.trials.recipe import raw_in, trials_recipe
 from pd1_builder.verification import verify
 from pipelines.execution import Execution
-from pipelines.raw_files import sha256_of
+from pipelines.raw_files import is_raw_file, sha256_of
+from pipelines.trials.rows import suffix_of
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,63 +33,120 @@ def add(
     data_dir: Path | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
+    gate: Gate | None = None,
 ) -> Manifest:
-    """Make a version of the dataset `trials/<name>` of files of trials, added to those it has already.
+    """Make a version of trials added to those that a dataset has already.
 
     A version keeps the files it was made from: the next is made of them and the new ones together.
 
     Args:
-      name: of the dataset: small letters, digits and underscores.
-      files: JSON lines or CSV, both gzipped or not, or Parquet.
-      space: the space file; None for that of the newest version.
+      name: a name of small letters, digits and underscores stands for the dataset `trials/<name>`; or
+        `pd1/<config>`, to which files of the release's layout are added.
+      files: of `trials/<name>`: JSON lines or CSV, both gzipped or not, or Parquet; of `pd1/<config>`: as
+        `pd1_unmatched_phase0_results-<anything>.jsonl.gz`.
+      space: the space file of `trials/<name>`; None for that of the newest version.
       version: semantic version to make; None for 1.0.0, or the next after the newest that adds records.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
       max_reject_share: largest share of rows that may be rejected.
       execution: where Beam runs; None for this process.
+      gate: as in `releases.release`.
 
     Returns:
       The manifest of the version made; of the newest, where it holds all these files already.
 
     Raises:
       InvalidInputError: a file cannot be used; names file, line and field.
-      VersionConflictError: as `releases.build`.
+      NotAvailableError: there is no version of `pd1/<config>` to add to.
+      VersionConflictError: as `releases.build`; or the gate refuses the version.
     """
-    dataset = f"trials/{name}"
+    dataset = name if "/" in name else f"trials/{name}"
+    newest = _newest(dataset, data_dir)
+    extended = _extended_pd1 if dataset.startswith("pd1/") else _extended_trials
+    recipe = extended(dataset, newest, files, space, data_dir)
+    if newest is not None and recipe is None:
+        _LOGGER.info("%s:%s holds these files already; nothing to do", dataset, newest.version)
+        return verify(f"{dataset}:{newest.version}", data_dir)
+    assert recipe is not None
+    return release(
+        dataset,
+        version or (next_version(newest.version, "minor") if newest else "1.0.0"),
+        recipe,
+        data_dir=data_dir,
+        parent=newest.version if newest else None,
+        max_reject_share=max_reject_share,
+        execution=execution,
+        gate=gate,
+    )
+
+
+def can_be_added(dataset: str) -> Callable[[Path], bool] | None:
+    """Which files, by their names, can be added to a dataset; None where none can."""
+    name, _, config = dataset.partition("/")
+    if name == "trials":
+        return lambda path: bool(suffix_of(path))
+    return is_raw_file if name == "pd1" and config in PD1 else None
+
+
+def _newest(dataset: str, data_dir: Path | None) -> Version | None:
+    if can_be_added(dataset) is None:
+        raise InvalidInputError(
+            f"nothing can be added to {dataset}", fix="add to trials/<name>, pd1/mini or pd1/release"
+        )
+    try:
+        return find(dataset, data_dir)
+    except NotAvailableError:
+        if dataset.startswith("pd1/"):
+            raise
+        return None
+
+
+def _extended_trials(
+    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, _: Path | None
+) -> Recipe | None:
     if space is not None and not space.is_file():
         raise InvalidInputError("no such file", where=str(space), fix="give a space file that exists")
-    try:
-        newest = find(dataset, data_dir)
-    except NotAvailableError:
-        newest = None
     if newest is None:
         if space is None:
             raise InvalidInputError(
                 f"{dataset} is new, and nothing says what its columns mean", fix="give a space file"
             )
-        recipe = trials_recipe(_new_files(files, ()), space)
-        return release(
-            dataset,
-            version or "1.0.0",
-            recipe,
-            data_dir=data_dir,
-            max_reject_share=max_reject_share,
-            execution=execution,
-        )
+        return trials_recipe(_new_files(files, ()), space)
     kept, kept_space = raw_in(newest.folder / KEPT_FOLDER)
     new = _new_files(files, kept)
-    same_space = space is None or sha256_of(space) == sha256_of(kept_space)
-    if not new and same_space:
-        _LOGGER.info("%s:%s holds these files already; nothing to do", dataset, newest.version)
-        return verify(f"{dataset}:{newest.version}", data_dir)
-    return release(
-        dataset,
-        version or next_version(newest.version, "minor"),
-        trials_recipe([*kept, *new], space or kept_space),
-        data_dir=data_dir,
-        parent=newest.version,
-        max_reject_share=max_reject_share,
-        execution=execution,
-    )
+    if not new and (space is None or sha256_of(space) == sha256_of(kept_space)):
+        return None
+    return trials_recipe([*kept, *new], space or kept_space)
+
+
+def _extended_pd1(
+    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, data_dir: Path | None
+) -> Recipe | None:
+    assert newest is not None
+    if space is not None:
+        raise InvalidInputError(
+            "a space file", where=str(space), fix=f"leave it out: {dataset} has the space of the release"
+        )
+    kept = newest.folder / KEPT_FOLDER
+    parent = kept if kept.is_dir() else _raw_of(newest, data_dir)
+    new = _new_files(files, [path for path in sorted(parent.iterdir()) if is_raw_file(path)])
+    return pd1_recipe(dataset.partition("/")[2], parent, new) if new else None
+
+
+def _raw_of(version: Version, data_dir: Path | None) -> Path:
+    """The raw files that a version was made from, where they are still at hand.
+
+    Raises:
+      NotAvailableError: they are not.
+    """
+    folder = raw_folder(version.dataset, version.version, data_dir)
+    recorded = {file.name: file.sha256 for file in read_manifest(version.folder).raw_files}
+    for path in sorted(folder.iterdir()):
+        if is_raw_file(path) and recorded.get(path.name) != sha256_of(path):
+            raise NotAvailableError(
+                f"{path} is not what {version.dataset}:{version.version} was made from; build it again from "
+                "raw files that are at hand"
+            )
+    return folder
 
 
 def _new_files(files: Sequence[Path], kept: Sequence[Path]) -> list[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.files import user_folder
 from pd1_builder.manifest import MANIFEST_NAME
 
 _DATASET = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
@@ -26,8 +27,7 @@ def default_data_dir() -> Path:
     """Where datasets are kept: `$HYPERBO_DATA_DIR`, else `hyperbo` in the user's data folder."""
     if folder := os.environ.get("HYPERBO_DATA_DIR"):
         return Path(folder)
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "hyperbo"
+    return user_folder()
 
 
 def version_folder(dataset: str, version: str, data_dir: Path | None = None) -> Path:
@@ -56,7 +56,7 @@ def versions(data_dir: Path | None = None) -> tuple[Version, ...]:
         # Staging folders, and whatever else lies here, have other names.
         if _DATASET.fullmatch(dataset) and _VERSION.fullmatch(folder.name):
             found.append(Version(dataset, folder.name, folder))
-    return tuple(sorted(found, key=lambda each: (each.dataset, _numbers(each.version))))
+    return tuple(sorted(found, key=lambda each: (each.dataset, version_numbers(each.version))))
 
 
 def find(reference: str, data_dir: Path | None = None) -> Version:
@@ -106,10 +106,17 @@ def newest_below(dataset: str, version: str, data_dir: Path | None = None) -> Ve
     earlier = [
         each
         for each in versions(data_dir)
-        if each.dataset == dataset and _numbers(each.version) < _numbers(version)
+        if each.dataset == dataset and version_numbers(each.version) < version_numbers(version)
     ]
     return earlier[-1] if earlier else None
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers, for comparisons.
+
+    Raises:
+      InvalidInputError: it is not three numbers.
+    """
+    if not _VERSION.fullmatch(version):
+        raise InvalidInputError(f"version {version!r}", fix="write three numbers, such as 1.0.0")
     return tuple(int(part) for part in version.split("."))

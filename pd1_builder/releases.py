@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from pd1_builder.verification import files_of, verify_folder
 from pipelines.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
+# Looks at a version, beside its parent, before it is published.
+Gate = Callable[[Path, Path], object]
 # Where a version keeps the files it was made from, if it does.
 KEPT_FOLDER = "raw"
 
@@ -86,8 +88,13 @@ def release(
     parent: str | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
+    gate: Gate | None = None,
 ) -> Manifest:
-    """Build a version by a recipe; arguments and errors as `build`."""
+    """Build a version by a recipe; further arguments and errors as `build`.
+
+    Where there is a `gate`, it is called with the folders of the parent and of the complete version before
+    that is published: what it raises keeps it from being published. Without a parent it is not called.
+    """
     if not 0 <= max_reject_share <= 1:
         raise InvalidInputError(f"max_reject_share is {max_reject_share}", fix="give a share from 0 to 1")
     target = version_folder(dataset, version, data_dir)
@@ -119,7 +126,7 @@ def release(
                 version=version,
                 parent=before.version if before else None,
                 content_hash=prepared.content_hash,
-                raw_files=_raw_digests(recipe),
+                raw_files=raw_digests(recipe),
                 files=files_of(folder),
                 code_version=code_version("hyperbo", "pipelines", "pd1_builder"),
                 search_space=tuple(recipe.search_space.to_json()) if recipe.search_space else (),
@@ -135,6 +142,8 @@ def release(
             (folder / MANIFEST_NAME).write_text(manifest.to_json(), encoding="utf-8")
             if before:
                 check_version(before.folder, folder)
+                if gate:
+                    gate(before.folder, folder)
             publish(folder, target)
     records = sum(manifest.rows(split) for split in manifest.counts)
     _LOGGER.info("%s: built, %d records, %d rejects", reference, records, manifest.rejects)
@@ -179,14 +188,15 @@ def _no_space(error: BaseException | None) -> bool:
 
 
 def _require_same_raw(manifest: Manifest, recipe: Recipe) -> None:
-    if manifest.raw_files != _raw_digests(recipe):
+    if manifest.raw_files != raw_digests(recipe):
         raise VersionConflictError(
             f"{manifest.reference} was made from other raw files, and a published version never changes; "
             "build a new version"
         )
 
 
-def _raw_digests(recipe: Recipe) -> tuple[FileDigest, ...]:
+def raw_digests(recipe: Recipe) -> tuple[FileDigest, ...]:
+    """The files that a version by a recipe is made from, as its manifest has them."""
     return (
         *(FileDigest(file.path.name, file.size, file.sha256, file.rows) for file in recipe.raw_files),
         *(FileDigest(file.path.name, file.size, file.sha256) for file in recipe.companions),

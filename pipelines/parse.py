@@ -23,7 +23,7 @@ class ParseTrials(beam.PTransform):
 
     Args:
       space: search space of the trials.
-      origin: how the trials came about, written into each.
+      origin: how the trials came about, written into each that has no column `origin` of its own.
       curves: names of the curves to keep.
     """
 
@@ -91,7 +91,7 @@ def parse_trial(
         trial_id=text(row, "trial_dir"),
         split=file.split,
         phase=file.phase,
-        origin=origin,
+        origin=text(row, "origin") if "origin" in row else origin,
         source=f"{file.path.name}:{line}",
         status=_status(row),
         hyperparameters=hyperparameters,

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -15,48 +15,78 @@ from pipelines.records import Chunk, RawFile
 
 # Large enough that a chunk's cost is its rows, small enough that a few workers share a file evenly.
 _CHUNK_BYTES = 16 << 20
-_NAME = re.compile(r"pd1_(matched|unmatched)_phase([01])_results\.jsonl(\.gz)?")
+# What is added to a release has a part of its own behind `results`: files of several sources fit together.
+_NAME = re.compile(r"pd1_(matched|unmatched)_phase([01])_results(-[A-Za-z0-9_.-]+?)?\.jsonl(\.gz)?")
+
+_EXPECTED = "expected pd1_{matched,unmatched}_phase{0,1}_results.jsonl, or .jsonl.gz"
 
 
 def find_raw_files(folder: Path) -> tuple[RawFile, ...]:
-    """Find the files of the PD1 release's layout, read each once, and describe them.
+    """Find the files of the PD1 release's layout in a folder; errors as `describe_raw_files`.
 
-    Other files of the folder are left alone. Reading here, before any pipeline runs, stops a build early
-    on a file that cannot be read, and counts rows independently of the parser.
+    Other files of the folder are left alone.
 
     Args:
       folder: holds `pd1_{matched,unmatched}_phase{0,1}_results.jsonl[.gz]`; some may be absent.
 
     Returns:
       The files, sorted by name.
-
-    Raises:
-      InvalidInputError: there is no such file, a file comes twice, or one is unreadable or cut short.
     """
     if not folder.is_dir():
         raise InvalidInputError(
             "no such folder of raw files", where=str(folder), fix="give a folder that exists"
         )
-    names = [(path, _NAME.fullmatch(path.name)) for path in sorted(folder.iterdir())]
-    files = tuple(_describe(path, name[1], int(name[2])) for path, name in names if name)
-    if not files:
-        raise InvalidInputError(
-            "no raw file found",
-            where=str(folder),
-            fix="expected pd1_{matched,unmatched}_phase{0,1}_results.jsonl, or .jsonl.gz",
-        )
-    seen: dict[tuple[str, int], Path] = {}
-    for file in files:
-        other = seen.setdefault((file.split, file.phase), file.path)
-        if other != file.path:
+    return describe_raw_files([path for path in sorted(folder.iterdir()) if is_raw_file(path)], str(folder))
+
+
+def is_raw_file(path: Path) -> bool:
+    """Whether a file is one of the PD1 release's layout, by its name.
+
+    `pd1_unmatched_phase0_results-online.jsonl` is one too: it adds trials to a release.
+    """
+    return _NAME.fullmatch(path.name) is not None
+
+
+def is_addition(path: Path) -> bool:
+    """Whether a file, by its name, adds trials to a release of the PD1 layout, and is none of its own."""
+    name = _NAME.fullmatch(path.name)
+    return name is not None and name[3] is not None
+
+
+def describe_raw_files(paths: Sequence[Path], where: str) -> tuple[RawFile, ...]:
+    """Read each of some files of the PD1 release's layout once, and describe it.
+
+    Reading here, before any pipeline runs, stops a build early on a file that cannot be read, and counts rows
+    independently of the parser.
+
+    Args:
+      paths: the files.
+      where: their place, for messages.
+
+    Returns:
+      The files, sorted by name.
+
+    Raises:
+      InvalidInputError: there is no file, a file comes twice, or one is unreadable or cut short.
+    """
+    files, seen = [], dict[str, Path]()
+    for path in sorted(paths, key=lambda path: path.name):
+        name = _NAME.fullmatch(path.name)
+        if name is None:
+            raise InvalidInputError("not named as raw files are", where=str(path), fix=_EXPECTED)
+        other = seen.setdefault(path.name.removesuffix(".gz"), path)
+        if other != path:
             raise InvalidInputError(
-                f"the same trials come twice, as {other.name} and {file.path.name}",
-                where=str(folder),
+                f"the same trials come twice, as {other.name} and {path.name}",
+                where=where,
                 fix="remove one of the two",
             )
+        files.append(_describe(path, name[1], int(name[2])))
+    if not files:
+        raise InvalidInputError("no raw file found", where=where, fix=_EXPECTED)
     if not any(file.rows for file in files):
-        raise InvalidInputError("the raw files have no rows", where=str(folder))
-    return files
+        raise InvalidInputError("the raw files have no rows", where=where)
+    return tuple(files)
 
 
 def _describe(path: Path, split: str, phase: int) -> RawFile:
