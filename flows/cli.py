@@ -12,8 +12,10 @@ from typer.core import TyperGroup
 from flows import online_commands, study_commands
 from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 from flows.data_commands import DataDir, data_app
+from flows.flow_commands import flows_app
 from flows.interrupts import interruptible
 from flows.jobs import end_with_outcome, prepare_process, start_prefect, tell_outcome
+from flows.prior_commands import prior_app
 from hyperbo.errors import HyperBOError
 
 
@@ -38,9 +40,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # help in plain text: half the time to import
     help="Versioned tuning data, pre-trained Gaussian-process priors, and the evidence that they are good.",
 )
-prior_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Pre-trained priors.")
 app.add_typer(data_app, name="data")
 app.add_typer(prior_app, name="prior")
+app.add_typer(flows_app, name="flows")
 
 
 @app.command()
@@ -102,21 +104,6 @@ def collect(
         collection = collect_trials(chosen, folder, execution=execution, progress=progress)
     trials = ", ".join(f"{count} {split}" for split, count in collection.trials.items())
     typer.echo(f"{collection.folder}: {trials} trials; {collection.trained} of them trained now")
-
-
-@prior_app.command("info")
-def prior_info(folder: Annotated[Path, typer.Argument(help="Folder of a prior.")]) -> None:
-    """Describe a pre-trained prior."""
-    from dataclasses import fields
-
-    from hyperbo.prior import load_prior
-
-    description = load_prior(folder).description
-    for field in fields(description):
-        if field.name not in ("losses", "search_space"):
-            typer.echo(f"{field.name}: {getattr(description, field.name)}")
-    typer.echo(f"search_space: {', '.join(description.search_space.names)}")
-    typer.echo(f"losses: {description.losses[0]:.6g} first, {description.losses[-1]:.6g} last")
 
 
 @app.command()

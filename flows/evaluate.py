@@ -61,7 +61,9 @@ def evaluate(experiment: Experiment, command: str, failures: Failures | None = N
 
 
 @task(task_run_name="evaluate {label}", persist_result=False, cache_policy=NO_CACHE)
-def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Failures:
+def simulate_arm(
+    experiment: Experiment, label: str, failures: Failures, held_out: str | None = None
+) -> Failures:
     """Simulate an arm's missing runs and record each in the ledger as soon as it is finished.
 
     Where single runs of Bayesian optimization fail, the others are recorded as a part
@@ -71,6 +73,7 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
       experiment: what is compared.
       label: of the arm.
       failures: runs that are not to be tried, for their priors could not be trained.
+      held_out: name of the only fold to simulate; None: all.
 
     Returns:
       The runs that failed here, and why.
@@ -81,15 +84,18 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
     """
     bed, arm = experiment.test_bed(), experiment.arms[label]
     identities = simulation_identities(experiment, bed, arm)
+    if held_out is not None:
+        identities = {key: identity for key, identity in identities.items() if key[0] == held_out}
     unrecorded = ledger.missing(experiment.runs, identities)
     present = len(identities) - len(unrecorded)
     missing = [key for key in unrecorded if (label, key) not in failures]
+    what = f"evaluate {label}" + (f", {held_out} held out" if held_out else "")
     if not missing:
-        say(f"evaluate {label}: {count(present, 'simulation')} present, nothing to do")
+        say(f"{what}: {count(present, 'simulation')} present, nothing to do")
         return {}
     priors = _priors(experiment, bed, arm, label, missing)
     partly: dict[Key, RunFailures] = {}
-    started, what = time.time(), f"evaluate {label}"
+    started = time.time()
 
     def work(keys: Sequence[Key]) -> dict[Key, Exception]:
         begun = time.time()
@@ -111,6 +117,28 @@ def simulate_arm(experiment: Experiment, label: str, failures: Failures) -> Fail
         + (f", {len(failed)} failed" if failed else "")
     )
     return {(label, key): runs for key, runs in failed.items()}
+
+
+def untrained(experiment: Experiment) -> Failures:
+    """The runs whose priors are not in the ledger, beside others of their arm that are.
+
+    Raises:
+      NotAvailableError: no prior of an arm is there.
+      HyperBOError: as `Experiment.test_bed`.
+    """
+    bed, failures = experiment.test_bed(), dict[tuple[str, Key], RunFailures]()
+    for label, arm in experiment.arms.items():
+        if not isinstance(arm.method, PretrainedMethod):
+            continue
+        identities = prior_identities(experiment, bed, arm)
+        missing = ledger.missing(experiment.runs, identities)
+        if len(missing) == len(identities):
+            raise NotAvailableError(
+                f"no prior of {label} for {experiment.dataset} is in {experiment.runs}; run the pretrain "
+                "flow first"
+            )
+        failures |= {(label, key): all_failed(bed, key, "its prior is not there") for key in missing}
+    return failures
 
 
 def _priors(

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from flows.methods import method_identity
-from flows.protocols import PROTOCOL_NAMES, ProtocolName, TestBed, lay_out
+from flows.protocols import PROTOCOL_NAMES, ProtocolName, TestBed, lay_out, with_training_data
 from hyperbo.errors import InvalidInputError
 from hyperbo.flat_tasks import without_flat
 from hyperbo.folds import Fold
-from hyperbo.methods import Method
+from hyperbo.methods import Method, PretrainedMethod
 from hyperbo.subsets import at_most_points, fewer_tasks, only_tasks
 from hyperbo.tuning_data import TuningData
+from pd1_builder import load
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Arm:
       training_tasks: most training tasks; those that share a test task's dataset go first. None: all.
       without_related: leave out training tasks that share a test task's dataset.
       without_flat: leave flat training functions out (`hyperbo.flat_tasks`).
+      trained_on: another version of the dataset that its priors are pre-trained on,
+        `<name>/<config>:<version>`, as those of a prior that is in service; None: the version that is
+        tested on.
       study: in a study, `series` and `at`: the curve that the arm is a point of, and where on it.
     """
 
@@ -35,11 +39,14 @@ class Arm:
     training_tasks: int | None = None
     without_related: bool = False
     without_flat: bool = False
+    trained_on: str | None = None
     study: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, Method):
             raise InvalidInputError(f"{self.method!r} is no method", fix="write fit and policy")
+        if self.trained_on is not None and not isinstance(self.method, PretrainedMethod):
+            raise InvalidInputError(f"trained_on = {self.trained_on!r}: {self.method!r} has no priors")
         for name in ("points_per_task", "training_tasks"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -70,6 +77,7 @@ class Arm:
             "training_tasks": self.training_tasks,
             "without_related": self.without_related or None,
             "without_flat": self.without_flat or None,
+            "trained_on": self.trained_on,
             "study": None if self.study is None else dict(self.study),
         }
         return described | {name: value for name, value in limits.items() if value is not None}
@@ -145,6 +153,16 @@ class Experiment:
         bed = lay_out(self.dataset, self.preparation, self.protocol, self.not_tested, self.data_dir)
         self._require_enough_trials(bed)
         return bed
+
+    def training_bed(self, arm: Arm, bed: TestBed) -> TestBed:
+        """The test bed with what an arm's priors are pre-trained on in its folds.
+
+        Raises:
+          HyperBOError: as `pd1_builder.load`.
+        """
+        if arm.trained_on in (None, self.dataset):
+            return bed
+        return with_training_data(bed, load(arm.trained_on, self.preparation, data_dir=self.data_dir))
 
     def _require_enough_trials(self, bed: TestBed) -> None:
         """Refuse what could only fail in the runs, after hours of pre-training."""

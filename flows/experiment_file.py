@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,16 @@ def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experim
       InvalidInputError: the file cannot be read, or says what cannot be.
       NotAvailableError: a method of one's own cannot be imported.
     """
+    content = read_tables(path, ("experiment", "arms"))
+    return experiment_of(content, path, runs, data)
+
+
+def read_tables(path: Path, known: Sequence[str]) -> Mapping[str, Any]:
+    """Read a TOML file that has no other tables than these.
+
+    Raises:
+      InvalidInputError: it cannot be read, or has another table.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -62,17 +72,22 @@ def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experim
             f"cannot be read: {error}", where=str(path), fix="give a TOML file"
         ) from error
     for name in content:
-        if name not in ("experiment", "arms"):
-            raise InvalidInputError(f"unknown table {name!r}", where=str(path), fix="use experiment and arms")
-    given = dict(_table(content, "experiment", str(path)))
+        if name not in known:
+            raise InvalidInputError(f"unknown table {name!r}", where=str(path), fix=f"use {', '.join(known)}")
+    return content
+
+
+def experiment_of(content: Mapping[str, Any], path: Path, runs: Path, data: Path | None = None) -> Experiment:
+    """The experiment of the tables that were read from a file; errors as `read_experiment`."""
+    given = dict(table_of(content, "experiment", str(path)))
     if type(given.get("seeds")) is int:
         given["seeds"] = list(range(given["seeds"]))
     general = fill(_General, given, f"{path}, experiment")
-    arms = _table(content, "arms", str(path))
+    arms = table_of(content, "arms", str(path))
     made = {}
     for label in arms:
         where = f'{path}, arms."{label}"'
-        made[label] = _arm(_table(arms, label, where), general.dataset, where, path.parent)
+        made[label] = _arm(table_of(arms, label, where), general.dataset, where, path.parent)
     try:
         return Experiment(
             made,
@@ -88,7 +103,12 @@ def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experim
         raise InvalidInputError(str(error), where=str(path)) from error
 
 
-def _table(content: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+def table_of(content: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    """A table that must be there.
+
+    Raises:
+      InvalidInputError: it is not.
+    """
     table = content.get(name)
     if not isinstance(table, Mapping):
         raise InvalidInputError(f"no table {name!r}", where=where, fix=f"write [{name}]")

@@ -67,6 +67,8 @@ def _value(hint: Any, value: Any, where: str, before: Any) -> Any:
         return fill(hint, value, where, before if isinstance(before, hint) else None)
     if origin in (Union, types.UnionType):
         members = [member for member in get_args(hint) if member is not type(None)]
+        if value is None and len(members) < len(get_args(hint)):
+            return None
         if len(members) == 1:
             return _value(members[0], value, where, before)
     if origin is Literal:

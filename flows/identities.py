@@ -50,12 +50,13 @@ def prior_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Identiti
 
     Raises:
       InvalidInputError: an arm leaves no training task.
+      HyperBOError: as `Experiment.training_bed`.
     """
     method = method_identity(arm.method)
     method["configuration"] = {
         name: value for name, value in method["configuration"].items() if name not in _NOT_OF_THE_PRIOR
     }
-    return _of_arm("prior", method, experiment, bed, arm)
+    return _of_arm("prior", method, experiment, experiment.training_bed(arm, bed), arm)
 
 
 def simulation_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Identities:
@@ -64,7 +65,8 @@ def simulation_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Ide
     Raises:
       InvalidInputError: as `prior_identities`.
     """
-    identities = _of_arm("simulation", method_identity(arm.method), experiment, bed, arm)
+    training = experiment.training_bed(arm, bed)
+    identities = _of_arm("simulation", method_identity(arm.method), experiment, training, arm)
     priors = prior_identities(experiment, bed, arm) if isinstance(arm.method, PretrainedMethod) else {}
     for key, identity in identities.items():
         identity |= {
@@ -72,6 +74,8 @@ def simulation_identities(experiment: Experiment, bed: TestBed, arm: Arm) -> Ide
             "tests": [task.name for task in bed.folds[key[0]].tests],
             "iterations": experiment.iterations,
         }
+        if training is not bed:
+            identity |= {"trained_on": asdict(training.data.provenance), **asdict(bed.data.provenance)}
         if priors:
             identity["prior"] = run_id(priors[key])
     return identities

@@ -21,8 +21,8 @@ from flows.failures import isolate
 from flows.identities import Failures, Identities, Key, RunFailures, all_failed, prior_identities
 from flows.methods import method_name
 from flows.progress import progress_line, say
-from flows.protocols import TestBed
-from hyperbo.errors import NumericalError
+from flows.protocols import TestBed, of_everything
+from hyperbo.errors import NotAvailableError, NumericalError
 from hyperbo.evaluation.findings import count
 from hyperbo.files import write_atomically
 from hyperbo.methods import PretrainedMethod
@@ -55,10 +55,15 @@ def pretrain(experiment: Experiment) -> Failures:
 
 
 @task(task_run_name="pretrain {label}", persist_result=False, cache_policy=NO_CACHE)
-def pretrain_arm(experiment: Experiment, label: str) -> Failures:
+def pretrain_arm(experiment: Experiment, label: str, *, everything: bool = False) -> Failures:
     """Pre-train an arm's missing priors as one batch and record them in the ledger.
 
     A batch that was killed goes on from its last checkpoint.
+
+    Args:
+      experiment: what is compared.
+      label: of the arm.
+      everything: whether nothing is held out: the priors are for use, not for tests.
 
     Returns:
       The runs whose priors could not be trained, and why.
@@ -66,9 +71,10 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
     Raises:
       HyperBOError: as `Experiment.test_bed`.
     """
-    bed, arm = experiment.test_bed(), experiment.arms[label]
-    identities = prior_identities(experiment, bed, arm)
-    what = f"pretrain {label}"
+    arm = experiment.arms[label]
+    tested = of_everything(experiment.test_bed()) if everything else experiment.test_bed()
+    identities, bed = prior_identities(experiment, tested, arm), experiment.training_bed(arm, tested)
+    what = f"pretrain {label}" + (", nothing held out" if everything else "")
     missing = ledger.missing(experiment.runs, identities)
     if not missing:
         say(f"{what}: {count(len(identities), 'prior')} present, nothing to do")
@@ -92,6 +98,24 @@ def pretrain_arm(experiment: Experiment, label: str) -> Failures:
         + (f", {len(failed)} failed" if failed else "")
     )
     return {(label, key): all_failed(bed, key, reason) for key, reason in failed.items()}
+
+
+def find_prior_for_use(experiment: Experiment, label: str) -> Path:
+    """The folder of an arm's prior with nothing held out, trained with the first seed.
+
+    Raises:
+      NotAvailableError: it is not in the ledger.
+      HyperBOError: as `Experiment.test_bed`.
+    """
+    bed = of_everything(experiment.test_bed())
+    identity = prior_identities(experiment, bed, experiment.arms[label])["", experiment.seeds[0]]
+    folder = ledger.find(experiment.runs, identity)
+    if folder is None:
+        raise NotAvailableError(
+            f"no prior of {label} trained on all of {experiment.dataset} is in {experiment.runs}; run the "
+            "pretrain flow first"
+        )
+    return folder
 
 
 def _pretrain(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.flat_tasks import flat_tasks
 from hyperbo.folds import Fold, all_but_test_task, given_split, held_out_related
+from hyperbo.subsets import only_tasks
 from hyperbo.tuning_data import Task, TuningData
 from pd1_builder import load
 from pd1_builder.official_split import initialisations, tasks_of_splits
@@ -126,6 +127,38 @@ _HOLD_OUT: dict[str, tuple[Callable[..., tuple[Fold, ...]], str]] = {
         "all but the test task: every other task is trained on",
     ),
 }
+
+
+def with_training_data(bed: TestBed, data: TuningData) -> TestBed:
+    """A test bed whose folds train on another version of its data; what is tested stays.
+
+    Of that version a fold trains on the tasks that it trains on of its own, and on those that only the other
+    version has, unless they share a task dataset with what is tested.
+
+    Args:
+      bed: the test bed.
+      data: the version to train on.
+
+    Raises:
+      InvalidInputError: it leaves a fold no training task.
+    """
+    own = {task.name for task in bed.data.tasks}
+    folds = {}
+    for name, fold in bed.folds.items():
+        trained = {task.name for task in fold.training.tasks}
+        tested = {task.dataset for task in fold.tests}
+        kept = {
+            task.name
+            for task in data.tasks
+            if task.name in trained or (task.name not in own and task.dataset not in tested)
+        }
+        folds[name] = replace(fold, training=only_tasks(data, kept))
+    return replace(bed, data=data, folds=folds)
+
+
+def of_everything(bed: TestBed) -> TestBed:
+    """The test bed of a prior for use: one fold with no name, which trains on all tasks and tests none."""
+    return replace(bed, folds={"": Fold("", bed.data, ())})
 
 
 def _hpob(dataset: str, data: TuningData, not_tested: tuple[str, ...], data_dir: Path | None) -> TestBed:

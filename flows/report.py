@@ -44,6 +44,8 @@ class _Finished:
 
     simulations: Mapping[Key, Path]
     priors: Mapping[Key, Path]
+    # Losses on the test tasks of another version are no matter of this evaluation.
+    trained_here: bool
 
 
 @task(persist_result=False, cache_policy=NO_CACHE)
@@ -70,6 +72,7 @@ def write_evaluation(experiment: Experiment, command: str, failures: Failures) -
         finished[label] = _Finished(
             _found(experiment, label, simulation_identities(experiment, bed, arm), failures),
             _found(experiment, label, priors, failures),
+            arm.trained_on is None,
         )
     ids = {label: [found.name for found in of_arm.simulations.values()] for label, of_arm in finished.items()}
     if not any(ids.values()):
@@ -131,6 +134,7 @@ def _losses(finished: Mapping[str, _Finished], bed: TestBed) -> pd.DataFrame | N
     frames = [
         pd.read_parquet(folder / LOSSES_OF_PRIOR).assign(method=label, seed=run_seed)
         for label, of_arm in finished.items()
+        if of_arm.trained_here
         for (_, seed), folder in of_arm.priors.items()
         for run_seed in bed.run_seeds(seed)
     ]

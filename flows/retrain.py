@@ -9,12 +9,12 @@ from prefect import flow
 from flows.evaluate import evaluate
 from flows.experiment import Experiment
 from flows.pretrain import pretrain
-from flows.refresh import refresh
+from flows.provide import provide
 
 
 @flow(name="retrain", flow_run_name="{experiment.dataset}", validate_parameters=False)
 def retrain(experiment: Experiment, command: str | None = None) -> Path:
-    """Refresh the dataset version, pre-train, evaluate and report; only what is missing is done.
+    """Provide the dataset version, pre-train, evaluate and report; only what is missing is done.
 
     A run that fails is reported as missing, with its reason; the others go on.
 
@@ -28,6 +28,6 @@ def retrain(experiment: Experiment, command: str | None = None) -> Path:
     Raises:
       HyperBOError: as the steps.
     """
-    refresh(experiment)
+    provide(experiment)
     failures = pretrain(experiment)
     return evaluate(experiment, command or f"flows.retrain.retrain({experiment!r})", failures)

@@ -14,7 +14,7 @@ from flows.identities import prior_identities, simulation_identities
 from flows.pretrain import pretrain
 from flows.progress import say
 from flows.protocols import TestBed
-from flows.refresh import refresh
+from flows.provide import provide
 from flows.studies import STUDIES, design, under_its_protocol, usable
 from hyperbo.evaluation.findings import count
 from hyperbo.methods import PretrainedMethod
@@ -38,7 +38,7 @@ def run_study(name: str, experiment: Experiment, command: str, *, chosen: bool) 
       HyperBOError: as `flows.studies.design` and the steps.
     """
     experiment = under_its_protocol(STUDIES[name], experiment)
-    refresh(experiment)
+    provide(experiment)
     bed = experiment.test_bed()
     if not chosen:
         experiment = replace(experiment, arms=usable(experiment.arms, bed))

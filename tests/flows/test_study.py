@@ -50,7 +50,7 @@ def test_a_study_says_what_is_to_come_before_it_trains(experiment, capsys, monke
 
     for step in (pretrain, evaluate):
         monkeypatch.setattr(study_module, step.__name__, step)
-    monkeypatch.setattr(study_module, "refresh", lambda experiment: None)
+    monkeypatch.setattr(study_module, "provide", lambda experiment: None)
     run_study.fn("acquisition", experiment, "the command", chosen=True)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:] == ["pretrain"]

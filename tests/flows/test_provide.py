@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.experiment import Arm, Experiment
-from flows.refresh import build_version
+from flows.provide import build_version
 from hyperbo.errors import NotAvailableError
 from hyperbo.methods import Rand
 

@@ -1,4 +1,4 @@
-"""Refresh: the dataset version is there and is what its manifest says."""
+"""Provide: the dataset version of an experiment is there and is what its manifest says."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pd1_builder.catalog import version_folder
 from pd1_builder.datasets import DATASETS
 
 
-@flow(name="refresh", flow_run_name="{experiment.dataset}", validate_parameters=False)
-def refresh(experiment: Experiment) -> Manifest:
+@flow(name="provide", flow_run_name="{experiment.dataset}", validate_parameters=False)
+def provide(experiment: Experiment) -> Manifest:
     """Build the dataset version where it is missing, verify it where it is there.
 
     Raises:

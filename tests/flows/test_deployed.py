@@ -1,0 +1,301 @@
+"""The chain in one process, with real priors, files and server: champion, backfill, what is told."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import queue
+import shutil
+import threading
+
+import pytest
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.client.orchestration import get_client
+from prefect.testing.utilities import prefect_test_harness
+from typer.testing import CliRunner
+from unattended import drop, write_service
+
+from flows.champion import IN_SERVICE, champion_of, contest, is_challenger, is_decided
+from flows.cli import app
+from flows.deployed.backfill import backfill
+from flows.deployed.evaluate import evaluate
+from flows.deployed.feedback import feedback
+from flows.deployed.pretrain import pretrain
+from flows.deployed.promote import promote
+from flows.deployed.refresh import refresh
+from flows.deployed.retrain import retrain
+from flows.evaluate import untrained
+from flows.pretrain import find_prior_for_use
+from flows.service import read_service
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.prior import load_prior
+from hyperbo.prior_catalog import load_current, read_line, roll_back
+
+
+@pytest.fixture(scope="module", autouse=True)
+def harness():
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Events that the flows send, in their order."""
+    sent = []
+    patch = pytest.MonkeyPatch()
+    patch.setattr(
+        "flows.events.emit_event",
+        lambda event, resource, payload: sent.append((event, payload["version"])),
+    )
+    yield sent
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory, told):
+    """Two versions; priors of both; that of the first was in service when the second came."""
+    folder = tmp_path_factory.mktemp("service")
+    path = write_service(folder)
+    retrain(str(path))
+    assert told == []
+    drop(folder, "a.csv", 0, 30)
+    version = refresh(str(path))
+    pretrain(str(path), version)
+    evaluation = evaluate(str(path), version)
+    promote(str(path), version, evaluation)
+    feedback(str(path), evaluation)
+    drop(folder, "b.csv", 30, 60)
+    retrain(str(path))
+    return read_service(path)
+
+
+def test_the_first_prior_is_promoted_and_the_second_is_compared_with_it(service, told):
+    line = read_line(service.priors, "own/h-nll")
+    first, second = line.history
+    assert (first.action, first.evidence["dataset"]) == ("promoted", "trials/own:1.0.0")
+    assert second.evidence["dataset"] == "trials/own:1.1.0"
+    assert (second.evidence["champion"], second.evidence["challenger"]) == (IN_SERVICE, "H-NLL")
+    # The verdict is that of the numbers.
+    compared = second.evidence
+    assert (second.action == "promoted") == (compared["upper"] < 0)
+    steps = ["dataset.published", "prior.trained", "prior.evaluated"]
+    # The whole chain in one flow needs to wake nobody.
+    assert told[:4] == [(step, "1.0.0") for step in (*steps, "prior.promoted")]
+    assert "1.1.0" not in dict(map(reversed, told[:4]))
+
+
+def test_the_champion_is_tested_on_the_new_version_and_trained_on_its_own(service):
+    of_first = find_prior_for_use(service.for_use("1.0.0"), "H-NLL")
+    description = load_prior(of_first).description
+    assert (description.held_out, description.dataset) == ("", "trials/own:1.0.0")
+    assert len(description.training_tasks) == 3
+    # Its siblings with held-out sets were there from when it was the challenger.
+    priors = [
+        json.loads((folder / "identity.json").read_text())
+        for folder in (service.design.runs / "prior").glob("[0-9a-f]*")
+    ]
+    of_version = [(each["dataset"], each["held_out"]) for each in priors]
+    assert len(of_version) == 14
+    assert sorted({held_out for _, held_out in of_version}) == ["", "breast_cancer", "diabetes", "digits"]
+    simulations = [
+        json.loads((folder / "identity.json").read_text())
+        for folder in (service.design.runs / "simulation").glob("[0-9a-f]*")
+    ]
+    elsewhere = [each for each in simulations if "trained_on" in each]
+    assert {(each["dataset"], each["trained_on"]["dataset"]) for each in elsewhere} == {
+        ("trials/own:1.1.0", "trials/own:1.0.0")
+    }
+    assert len(elsewhere) == 6
+
+
+def test_what_is_decided_is_not_decided_again(service, told):
+    history = read_line(service.priors, "own/h-nll").history
+    assert is_decided(service, "1.0.0")
+    assert is_decided(service, "1.1.0")
+    assert not is_decided(service, "1.2.0")
+    (current,) = [each for each in history if each.prior == read_line(service.priors, "own/h-nll").current]
+    version = current.evidence["dataset"].partition(":")[2]
+    champion = champion_of(service)
+    assert champion is not None
+    assert is_challenger(champion, service, version)
+    assert IN_SERVICE not in contest(service, version).arms
+    before = len(told)
+    promote(str(service.path), version, str(_evaluation_of(service, version)))
+    assert read_line(service.priors, "own/h-nll").history == history
+    assert told[before:] == []
+    assert load_current(service.priors, "own/h-nll").description.dataset == f"trials/own:{version}"
+
+
+def test_a_roll_back_is_not_undone(service, told, tmp_path):
+    other = _with_priors(service, "rolled-back")
+    line = other.priors / "own/h-nll/current.json"
+    stated = json.loads(line.read_text())
+    stated["history"][1]["action"] = "promoted"
+    stated["current"] = stated["history"][1]["prior"]
+    line.write_text(json.dumps(stated))
+    back = roll_back(other.priors, "own/h-nll")
+    promote(str(other.path), "1.1.0", str(_evaluation_of(service, "1.1.0")))
+    assert read_line(other.priors, "own/h-nll").current == back
+    assert len(read_line(other.priors, "own/h-nll").history) == 3
+
+
+def test_an_evaluation_that_says_nothing_of_the_prior_is_refused(service):
+    of_first = str(_evaluation_of(service, "1.0.0"))
+    with pytest.raises(
+        InvalidInputError, match=r"dataset: 'trials/own:1\.0\.0', and not 'trials/own:1\.1\.0'"
+    ):
+        promote(str(service.path), "1.1.0", of_first)
+    with pytest.raises(InvalidInputError, match="settings of the challenger"):
+        promote(str(_with_steps(service, 20)), "1.0.0", of_first)
+
+
+def test_an_evaluation_against_another_champion_is_done_again(service, told):
+    other = _with_priors(service, "other-champion")
+    line = other.priors / "own/h-nll/current.json"
+    stated = json.loads(line.read_text())
+    first = stated["history"][0]
+    first["evidence"]["arm"]["configuration"]["training"]["learning_rate"] = 0.25
+    line.write_text(json.dumps({**stated, "current": first["prior"], "history": [first]}))
+    before = len(told)
+    promote(str(other.path), "1.1.0", str(_evaluation_of(service, "1.1.0")))
+    assert told[before:] == [("dataset.published", "1.1.0")]
+    assert len(read_line(other.priors, "own/h-nll").history) == 1
+
+
+def test_priors_that_are_not_there(service):
+    experiment = service.experiment("1.1.0")
+    assert untrained(experiment) == {}
+    with pytest.raises(NotAvailableError, match="run the pretrain flow first"):
+        untrained(read_service(_with_steps(service, 20)).experiment("1.1.0"))
+
+
+def test_a_prior_in_service_that_cannot_be_trained_again(service, tmp_path):
+    text = (service.priors / "own/h-nll/current.json").read_text()
+    other = read_service(write_service(tmp_path))
+    shutil.copytree(service.priors, tmp_path / "priors")
+    (tmp_path / "priors/own/h-nll/current.json").write_text(text.replace('"steps": 40', '"paces": 40'))
+    with pytest.raises(InvalidInputError, match=r"cannot be trained again as it was.*roll back"):
+        champion_of(other)
+
+
+def _evaluation_of(service, version):
+    (found,) = [
+        folder
+        for folder in (service.design.runs / "evaluation").glob("[0-9a-f]*")
+        if json.loads((folder / "metadata.json").read_text())["dataset"] == f"trials/own:{version}"
+    ]
+    return found
+
+
+def _with_priors(service, name):
+    """The same service with a copy of the priors in service."""
+    shutil.copytree(service.priors, service.path.parent / name)
+    path = service.path.with_name(f"{name}.toml")
+    path.write_text(service.path.read_text().replace("[service]", f'[service]\npriors = "{name}"'))
+    return read_service(path)
+
+
+def _with_steps(service, steps):
+    path = service.path.with_name("other.toml")
+    path.write_text(service.path.read_text().replace("steps = 40", f"steps = {steps}"))
+    return path
+
+
+def test_what_the_flows_leave_to_look_at(service):
+    with get_client(sync_client=True) as client:
+        found = sorted(client.read_artifacts(), key=lambda each: each.created)
+    artifacts = {each.key: each for each in found}
+    changes = json.loads(artifacts["version-trials-own"].data)
+    assert [(row["task"], row["added"]) for row in changes if row["added"]] == [
+        ("breast_cancer-mlp-40", 30),
+        ("diabetes-mlp-60", 30),
+        ("digits-max_pool_relu-60", 30),
+    ]
+    assert "report.html" in artifacts["report-trials-own-1-1-0"].data
+    assert "mean simple regret" in artifacts["evaluation-trials-own-1-1-0"].data
+    assert artifacts["promotion-own-h-nll"].data.startswith(("**promoted**", "**held back**"))
+    runs = service.design.data_dir / "bo_runs/trials_own"
+    assert sorted(path.name for path in runs.glob("[0-9]*")) == ["1.0.0", "1.1.0"]
+
+
+def test_a_refresh_with_nothing_new_tells_only_of_chains_that_did_not_end(service, told, capsys):
+    before = len(told)
+    assert refresh(str(service.path)) == "1.1.0"
+    assert "trials/own: nothing new since 1.1.0" in capsys.readouterr().out
+    assert told[before:] == []
+    line = service.priors / "own/h-nll/current.json"
+    text = line.read_text()
+    line.unlink()
+    refresh(str(service.path))
+    assert told[before:] == [("dataset.published", "1.1.0")]
+    line.write_text(text)
+
+
+def test_versions_that_are_complete_are_left_out_of_a_backfill(service, capsys):
+    assert backfill(str(service.path), "1.0.0", "1.1.0") == []
+    assert "trials/own:1.0.0: complete, left out" in capsys.readouterr().out
+    with pytest.raises(
+        InvalidInputError, match=r"no version of trials/own from 1.2.0 to 1.3.0.*1.0.0, 1.1.0"
+    ):
+        backfill(str(service.path), "1.2.0", "1.3.0")
+    own = {
+        folder: identity["dataset"].partition(":")[2]
+        for folder in (service.design.runs / "simulation").glob("[0-9a-f]*")
+        if "trained_on" not in (identity := json.loads((folder / "identity.json").read_text()))
+    }
+    lost, version = next(iter(own.items()))
+    shutil.rmtree(lost)
+    assert backfill(str(service.path), "1.0.0", "1.1.0", failed_only=True) == [version]
+    assert lost.is_dir()
+    assert len(read_line(service.priors, "own/h-nll").history) == 2
+    other = str(_with_steps(service, 20))
+    assert backfill(other, "1.0.0", "1.1.0", failed_only=True) == []
+    assert "trials/own:1.0.0: never tried, left out" in capsys.readouterr().out
+
+
+def test_the_commands_by_hand(service):
+    options = ["--service", str(service.path)]
+    status = CliRunner().invoke(app, ["flows", "status", *options])
+    assert status.exit_code == 0, status.output
+    assert "1.1.0" in status.output
+    assert f"in service: {read_line(service.priors, 'own/h-nll').current}" in status.output
+    wrong = CliRunner().invoke(app, ["flows", "run", "promote", *options])
+    assert (wrong.exit_code, "name the folder of an evaluation" in wrong.output) == (2, True)
+    absent = CliRunner().invoke(app, ["flows", "status", "--service", "absent.toml"])
+    assert (absent.exit_code, "cannot be read" in absent.output) == (1, True)
+
+
+def test_operators_are_told_of_a_flow_that_fails(tmp_path, monkeypatch):
+    received = queue.Queue()
+
+    class Hook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        # Prefect takes addresses of this machine for a mistake, unless it is told otherwise.
+        block = CustomWebhookNotificationBlock(
+            name="operators",
+            url=f"http://127.0.0.1:{server.server_port}/",
+            json_data={"text": "{{body}}"},
+            allow_private_urls=True,
+        )
+        block.save("operators", overwrite=True)
+        monkeypatch.setenv("HYPERBO_NOTIFY", "custom-webhook/operators")
+        with pytest.raises(InvalidInputError, match="cannot be read"):
+            refresh(str(tmp_path / "absent.toml"))
+        text = json.loads(received.get(timeout=30))["text"]
+        assert text.startswith("refresh absent: Failed: ")
+        assert "absent.toml: cannot be read" in text
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
