@@ -18,7 +18,7 @@ demo: $(READY) ## the main job on PD1 mini: build, pre-train, evaluate, report; 
 	$(BIN)/hyperbo demo
 
 test: $(READY) ## the test suite
-	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 check: $(READY) ## formatting, linters, types
 	$(BIN)/ruff format --check .

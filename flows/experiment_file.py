@@ -73,7 +73,9 @@ def read_tables(path: Path, known: Sequence[str]) -> Mapping[str, Any]:
         ) from error
     for name in content:
         if name not in known:
-            raise InvalidInputError(f"unknown table {name!r}", where=str(path), fix=f"use {', '.join(known)}")
+            raise InvalidInputError(
+                f"unknown table {name!r}", where=str(path), fix=f"use {' and '.join(known)}"
+            )
     return content
 
 

@@ -22,6 +22,8 @@ from pipelines.raw_files import is_raw_file, sha256_of
 from pipelines.trials.rows import suffix_of
 
 _LOGGER = logging.getLogger(__name__)
+# What a name begins with that is a dataset's own.
+_DATASETS = ("trials/", "pd1/", "hpob/", "bo_runs/")
 
 
 def add(
@@ -59,7 +61,7 @@ def add(
       NotAvailableError: there is no version of `pd1/<config>` to add to.
       VersionConflictError: as `releases.build`; or the gate refuses the version.
     """
-    dataset = name if "/" in name else f"trials/{name}"
+    dataset = name if name.startswith(_DATASETS) else f"trials/{name}"
     newest = _newest(dataset, data_dir)
     extended = _extended_pd1 if dataset.startswith("pd1/") else _extended_trials
     recipe = extended(dataset, newest, files, space, data_dir)

@@ -74,7 +74,7 @@ def find(reference: str, data_dir: Path | None = None) -> Version:
         names = ", ".join(each.version for each in known) or "none"
         raise NotAvailableError(
             f"{reference} is not in {data_dir or default_data_dir()} (versions of {dataset} there: {names}); "
-            f"{_how_to_make(dataset)}"
+            f"{_how_to_make(dataset, reference, data_dir)}"
         )
     return chosen[-1]
 
@@ -83,11 +83,12 @@ def find(reference: str, data_dir: Path | None = None) -> Version:
 _MADE_OF_OWN_FILES = {"trials": "add", "bo_runs": "record"}
 
 
-def _how_to_make(dataset: str) -> str:
+def _how_to_make(dataset: str, reference: str, data_dir: Path | None) -> str:
     name, _, config = dataset.partition("/")
     if name in _MADE_OF_OWN_FILES:
         return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}"
-    return f"build it with hyperbo data build {dataset}"
+    where = f" --data {data_dir}" if data_dir else ""
+    return f"build it with hyperbo data build {reference}{where}"
 
 
 def remedy(folder: Path, dataset: str, version: str) -> str:

@@ -55,7 +55,11 @@ def test_every_step_goes_on_where_it_was_killed(tmp_path):
         assert not (tmp_path / "data/trials/own/1.0.0").exists()
 
         server.start("refresh/refresh")
-        kill(server, "pretrain", lambda: any(runs.glob("checkpoints/*/calls/*")))
+        kill(
+            server,
+            "pretrain",
+            lambda: any(each.name.isdigit() for each in runs.glob("checkpoints/*/calls/*")),
+        )
         assert not any(runs.glob("prior/[0-9a-f]*"))
 
         server.start("pretrain/pretrain", **here)

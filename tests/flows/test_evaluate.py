@@ -451,7 +451,7 @@ def test_the_losses_of_a_prior_are_those_of_all_its_runs(data_dir, tmp_path):
         priors["test", seed].mkdir()
         rows = pd.DataFrame({"held_out": ["s-4"], "task": ["s-4"], "kind": ["test_nll"], "value": [seed / 2]})
         rows.to_parquet(priors["test", seed] / LOSSES_OF_PRIOR)
-    losses = report_module._losses({"H-NLL": report_module._Finished({}, priors)}, bed)
+    losses = report_module._losses({"H-NLL": report_module._Finished({}, priors, trained_here=True)}, bed)
     assert losses is not None
     validate_losses(losses)
     assert dict(zip(losses["seed"], losses["value"], strict=True)) == {0: 0.0, 1: 0.0, 6: 1.5, 7: 1.5}
