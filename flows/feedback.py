@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,8 +62,8 @@ def new_trials_to_inbox(service: Service) -> int:
       How many trials are new.
 
     Raises:
-      InvalidInputError: a row of a tuning run cannot be read; names file and line. The others are in the
-      inbox. NotAvailableError: the inbox cannot be read or written.
+      InvalidInputError: a row of a tuning run cannot be read; names file and line. The others are put there.
+      NotAvailableError: the inbox cannot be read or written.
     """
     with lock_version(service.design.runs / "sources" / "feedback", lambda: None):
         known = _known(service)
@@ -107,7 +106,7 @@ def _trials(path: Path) -> Iterator[tuple[str, bytes]]:
             trial = parse_trial(line, file, number, PD1_SEARCH_SPACE, "")
         except InvalidInputError as error:
             raise InvalidInputError(error.what, where=f"{path}:{number}", fix="remove the row") from error
-        if "origin" not in json.loads(line):
+        if not trial.origin:
             raise InvalidInputError("origin is missing", where=f"{path}:{number}", fix="name the tuning run")
         yield trial.trial_id, line if line.endswith(b"\n") else line + b"\n"
 

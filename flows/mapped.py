@@ -23,10 +23,11 @@ def simulate_mapped(experiment: Experiment, failures: Failures) -> Failures:
     Raises:
       HyperBOError: as `flows.evaluate.simulate_arm`, of the first part that raised.
     """
+    folds = experiment.test_bed().folds
     futures = [
         simulate_arm.submit(experiment, label, failures, held_out)
         for label in experiment.arms
-        for held_out in experiment.test_bed().folds
+        for held_out in folds
     ]
     failed = {}
     for future in futures:

@@ -41,8 +41,7 @@ class SourceFile:
 
 
 def listing(url: str) -> tuple[SourceFile, ...]:
-    """List the files of a folder, or a single file, by an fsspec URL or a path; hidden and unfinished ones
-    left out.
+    """List the files of a folder, or a single file, by an fsspec URL or a path; none hidden or unfinished.
 
     Raises:
       NotAvailableError: it cannot be reached, or is not there.
@@ -102,8 +101,7 @@ def fetched(file: SourceFile, folder: Path) -> Path:
 
 
 def fetched_archive(file: SourceFile, folder: Path) -> Path:
-    """The folder of an archive's members, under a folder of archives fetched before; downloaded where it is
-    new.
+    """The folder of an archive's members, under a folder of those fetched before; downloaded where it is new.
 
     Raises:
       NotAvailableError: it cannot be read.

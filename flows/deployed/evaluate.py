@@ -51,18 +51,19 @@ def evaluate(service: str, version: str) -> str:
 
 
 def _show(service: Service, version: str, folder: Path) -> None:
-    key = f"{service.dataset.replace('/', '-').replace('_', '-')}-{version.replace('.', '-')}"
     evaluation = evaluation_folder.read(folder)
     regrets = simple_regrets(evaluation.records, evaluation.metadata)
     report = (folder / evaluation_folder.REPORT_NAME).absolute()
     create_link_artifact(
-        key=f"report-{key}", link=report.as_uri(), link_text=f"report {service.dataset}:{version}"
+        key=surroundings.artifact_key("report", service.dataset, version),
+        link=report.as_uri(),
+        link_text=f"report {service.dataset}:{version}",
     )
     if any_comparable(regrets):
         unit = run_unit(evaluation.metadata)
         found = [headline(regrets, each, unit) for each in budgets_of_findings(service.design.iterations)]
         create_markdown_artifact(
-            key=f"evaluation-{key}",
+            key=surroundings.artifact_key("evaluation", service.dataset, version),
             markdown="\n\n".join([*found, f"Report: `{report}`"]),
             description="regret",
         )

@@ -69,7 +69,7 @@ def promote(service: str, version: str, evaluation: str) -> None:
     done = "promoted" if decision.promoted else "held back"
     say(f"{line}: {prior} {done}: {decision.reason}")
     create_markdown_artifact(
-        key=f"promotion-{line.replace('/', '-').replace('_', '-')}",
+        key=surroundings.artifact_key("promotion", line),
         markdown=f"**{done}** `{prior}`\n\n{decision.reason}",
         description=f"{of.dataset}:{version}",
     )

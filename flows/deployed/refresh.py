@@ -107,7 +107,7 @@ def _tell(service: Service, outcome: Intake) -> None:
         tell("trials.refused", service, manifest.version, files=outcome.refused)
     if outcome.published:
         create_table_artifact(
-            key=f"version-{service.dataset.replace('/', '-').replace('_', '-')}",
+            key=surroundings.artifact_key("version", service.dataset),
             table=_rows(service, manifest),
             description=f"{', '.join(outcome.published)}, content {manifest.content_hash}",
         )
