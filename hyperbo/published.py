@@ -35,8 +35,7 @@ def find_published(reference: str | Path, catalog: Path | None = None) -> Path:
     Args:
       reference: a folder; or a line such as `pd1-mini/h-ekl`, for its prior in service; or
         `<line>@<first digits>` for another. A folder that is there goes before a line of the same name.
-      catalog: folder of priors that is looked into first, before what ships with the package; None: the default
-        one.
+      catalog: folder of priors that is looked into before what ships with the package; None: the default one.
 
     Raises:
       NotAvailableError: there is no such folder, line or prior; the message lists the lines there are.

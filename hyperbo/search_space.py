@@ -78,7 +78,7 @@ class Parameter:
         return (self._scale(raw) - low) / (high - low)
 
     def raw_value(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map coordinates to raw values, also those outside [0, 1]: the inverse of `to_unit` up to rounding."""
+        """Map coordinates to raw values, those outside [0, 1] too: the inverse of `to_unit`."""
         low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
         scaled = low + (high - low) * unit
         if self.scaling == "log":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.prior import Prior
-from hyperbo.tuning import BatchStrategy
 from hyperbo.warping import output_warping
 
 try:
@@ -27,11 +27,10 @@ except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 from hyperbo.integrations.database import database_errors, opened_study
-from hyperbo.integrations.distributions import distributions_of, placed
+from hyperbo.integrations.distributions import distributions_of
 from hyperbo.integrations.optuna import FAILED, HyperBOSampler, warped
 
 Status = Literal["running", "done", "infeasible", "failed"]
-Values = BaseDistribution | tuple[float, float] | Sequence[Any] | float
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class TuningTrial:
 class Tuner:
     """Proposes hyperparameters by a prior, and takes in what came of them, in any order.
 
-    Everything lies in the storage once a method returns; any number of tuners, in any number of processes, may
-    work on one storage under one name, and one that is killed loses nothing.
+    Everything lies in the storage once a method returns; any number of tuners, in any number of processes,
+    may work on one storage under one name, and one that is killed loses nothing.
 
     Args:
       prior: what `hyperbo.load_prior` returns.
@@ -76,7 +75,8 @@ class Tuner:
       VersionConflictError: the run in the storage was begun with another prior or space.
 
     >>> import hyperbo
-    >>> tuner = Tuner(hyperbo.load_prior("pd1-mini/h-ekl"), space={"learning_rate": (1e-4, 1.0), "power": 1.0})
+    >>> prior = hyperbo.load_prior("pd1-mini/h-ekl")
+    >>> tuner = Tuner(prior, space={"learning_rate": (1e-4, 1.0), "power": 1.0})
     >>> trial = tuner.ask()
     >>> sorted(trial.hyperparameters)
     ['decay_steps_factor', 'learning_rate', 'momentum', 'power']
@@ -89,10 +89,10 @@ class Tuner:
     def __init__(
         self,
         prior: Prior,
-        space: Mapping[str, Values] | None = None,
+        space: Mapping[str, Any] | None = None,
         storage: str | BaseStorage | None = None,
         name: str = "tuning",
-        batch: BatchStrategy = "kriging_believer",
+        batch: str = "kriging_believer",
         seed: int = 0,
     ) -> None:
         self.prior = prior
@@ -101,7 +101,7 @@ class Tuner:
         sampler = HyperBOSampler(prior, batch=batch, seed=seed, search_space=self.space)
         identity = {
             "prior": prior.identity,
-            "space": {key: distribution_to_json(each) for key, each in self.space.items()},
+            "space": {key: json.loads(distribution_to_json(each)) for key, each in self.space.items()},
         }
         self.study: Study = opened_study(name, storage, sampler, self._warping.direction, identity)
 
@@ -126,7 +126,7 @@ class Tuner:
     def tell(
         self,
         trial: TuningTrial | int,
-        objective: float | None = None,
+        objective: Any = None,
         *,
         infeasible: bool = False,
         failed: bool = False,
@@ -144,8 +144,8 @@ class Tuner:
           The trial as it is now.
 
         Raises:
-          InvalidInputError: no such trial, it was told before, or the objective is none that can be used; what
-            was told before stays.
+          InvalidInputError: no such trial, it was told before, or the objective is none that can be used;
+            what was told before stays.
         """
         number = trial.number if isinstance(trial, TuningTrial) else trial
         value = self._checked(objective, infeasible, failed, where=f"trial {number}")
@@ -169,7 +169,11 @@ class Tuner:
             return self._seen(self.study._storage.get_trial(found._trial_id))
 
     def add(
-        self, hyperparameters: Mapping[str, Any], objective: float | None = None, *, infeasible: bool = False
+        self,
+        hyperparameters: Mapping[str, Any],
+        objective: Any = None,
+        *,
+        infeasible: bool = False,
     ) -> TuningTrial:
         """Take in a trial that was run before, or by other means.
 
@@ -185,14 +189,18 @@ class Tuner:
         values = _inside(self.space, hyperparameters)
         state = TrialState.COMPLETE if value is not None else TrialState.FAIL
         with database_errors(self.study):
-            self.study.add_trial(create_trial(state=state, value=value, params=values, distributions=self.space))
+            self.study.add_trial(
+                create_trial(state=state, value=value, params=values, distributions=self.space)
+            )
             return self.trials[-1]
 
     @property
     def trials(self) -> list[TuningTrial]:
         """All trials, in the order of their numbers."""
         with database_errors(self.study):
-            return [self._seen(each) for each in self.study.get_trials(deepcopy=False) if self._is_whole(each)]
+            return [
+                self._seen(each) for each in self.study.get_trials(deepcopy=False) if self._is_whole(each)
+            ]
 
     @property
     def best(self) -> TuningTrial | None:
@@ -201,7 +209,7 @@ class Tuner:
         sign = 1.0 if self._warping.direction == "minimize" else -1.0
         return min(done, key=lambda each: sign * (each.objective or 0.0), default=None)
 
-    def _checked(self, objective: float | None, infeasible: bool, failed: bool, where: str) -> float | None:
+    def _checked(self, objective: Any, infeasible: bool, failed: bool, where: str) -> float | None:
         if (objective is not None) + infeasible + failed != 1:
             raise InvalidInputError(
                 f"objective = {objective}, infeasible = {infeasible}, failed = {failed}",
@@ -210,10 +218,9 @@ class Tuner:
             )
         if objective is None:
             return None
-        try:
-            value = float(objective)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"objective {objective!r} is no number", where=where) from error
+        if not isinstance(objective, SupportsFloat):
+            raise InvalidInputError(f"objective {objective!r} is no number", where=where)
+        value = float(objective)
         if not math.isfinite(value):
             raise InvalidInputError(f"objective {value}", where=where, fix="tell it infeasible=True")
         warped(self._warping.name, value, where=where)
@@ -247,7 +254,7 @@ class Tuner:
         return TuningTrial(trial.number, dict(trial.params), status, trial.value)
 
 
-def _distributions(prior: Prior, given: Mapping[str, Values]) -> dict[str, BaseDistribution]:
+def _distributions(prior: Prior, given: Mapping[str, Any]) -> dict[str, BaseDistribution]:
     """What is tuned: the prior's parameters first, each in the range given or its own."""
     own = distributions_of(prior.description.search_space)
     for name in given.keys() - own.keys():
@@ -259,7 +266,7 @@ def _distributions(prior: Prior, given: Mapping[str, Values]) -> dict[str, BaseD
     return {**own, **{name: _distribution(name, each) for name, each in given.items()}}
 
 
-def _distribution(name: str, given: Values) -> BaseDistribution:
+def _distribution(name: str, given: Any) -> BaseDistribution:
     try:
         if isinstance(given, BaseDistribution):
             return given
@@ -278,11 +285,24 @@ def _distribution(name: str, given: Values) -> BaseDistribution:
     )
 
 
+def _words(distribution: BaseDistribution) -> str:
+    """What a distribution allows, for a message."""
+    if isinstance(distribution, CategoricalDistribution):
+        return ", ".join(map(str, distribution.choices))
+    limits = vars(distribution)
+    step = f" in steps of {limits['step']}" if limits.get("step") else ""
+    return f"[{limits['low']}, {limits['high']}]{step}"
+
+
 def _inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> dict[str, Any]:
     """Values of all parameters, each checked."""
     missing, unknown = sorted(space.keys() - given.keys()), sorted(given.keys() - space.keys())
     if missing or unknown:
-        said = [f"{', '.join(names)} {what}" for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
+        said = [
+            f"{', '.join(names)} {what}"
+            for names, what in ((missing, "missing"), (unknown, "unknown"))
+            if names
+        ]
         raise InvalidInputError("; ".join(said), where="hyperparameters", fix=f"give {', '.join(space)}")
     for name, distribution in space.items():
         try:
@@ -291,7 +311,7 @@ def _inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> 
             fits = False
         if not fits:
             raise InvalidInputError(
-                f"{name} = {given[name]!r} is outside of {placed(distribution) or distribution}",
+                f"{name} = {given[name]!r} is outside of {_words(distribution)}",
                 where="hyperparameters",
             )
     return dict(given)

@@ -38,7 +38,7 @@ def opened_study(
       identity: what the run depends on, as JSON.
 
     Raises:
-      InvalidInputError: the database cannot be used.
+      InvalidInputError: the database cannot be used, or the run has another direction.
       VersionConflictError: the run was begun with another identity; the message says what differs.
     """
     with _said(_shown(storage)):
@@ -49,6 +49,11 @@ def opened_study(
             direction=direction,
             load_if_exists=True,
         )
+        if study.direction.name.lower() != direction:
+            raise InvalidInputError(
+                f"run {name!r} is to {study.direction.name.lower()}, and the prior's objective to {direction}",
+                fix="use another name",
+            )
         found = study.user_attrs.get(_IDENTITY)
         if found is None and not study.get_trials(deepcopy=False):
             study.set_user_attr(_IDENTITY, dict(identity))
@@ -58,7 +63,7 @@ def opened_study(
     different = differences(found, dict(identity))
     if different:
         raise VersionConflictError(
-            f"run {name!r} was begun otherwise: {'; '.join(different)}; use another name, and add its trials there"
+            f"run {name!r} was begun otherwise: {'; '.join(different)}; use another name, and add its trials"
         )
     return study
 
@@ -93,7 +98,9 @@ def _opened(storage: str | BaseStorage | None) -> BaseStorage:
         return storage
     url = make_url(storage)
     patient = url.get_backend_name() == "sqlite" and "timeout" not in url.query
-    return RDBStorage(storage, engine_kwargs={"connect_args": {"timeout": _SQLITE_SECONDS}} if patient else None)
+    return RDBStorage(
+        storage, engine_kwargs={"connect_args": {"timeout": _SQLITE_SECONDS}} if patient else None
+    )
 
 
 def _shown(storage: str | BaseStorage | None) -> str:

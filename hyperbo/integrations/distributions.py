@@ -22,10 +22,8 @@ def placed(distribution: BaseDistribution) -> Range | Choices | float | None:
     (Range(lower=8.0, upper=64.0, step=8.0), None)
     """
     if isinstance(distribution, CategoricalDistribution):
-        numbers = [each for each in distribution.choices if _is_number(each)]
-        if len(numbers) < len(distribution.choices):
-            return None
-        return Choices(tuple(float(each) for each in numbers))
+        numbers = [number for each in distribution.choices if (number := as_number(each)) is not None]
+        return Choices(tuple(numbers)) if len(numbers) == len(distribution.choices) else None
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         return None
     lower, upper = float(distribution.low), float(distribution.high)
@@ -37,7 +35,7 @@ def placed(distribution: BaseDistribution) -> Range | Choices | float | None:
 def value_of(distribution: BaseDistribution, raw: float) -> Any:
     """A raw value as the type that the distribution gives, inside of its range."""
     if isinstance(distribution, CategoricalDistribution):
-        return min(distribution.choices, key=lambda each: abs(_number(each) - raw))
+        return min(distribution.choices, key=lambda each: abs((as_number(each) or 0.0) - raw))
     if isinstance(distribution, IntDistribution):
         return min(max(round(raw), distribution.low), distribution.high)
     if isinstance(distribution, FloatDistribution):
@@ -53,9 +51,10 @@ def distributions_of(space: SearchSpace) -> dict[str, FloatDistribution]:
     }
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def as_number(value: Any) -> float | None:
+    """The value, if it is a number; truth values are none.
 
-
-def _number(value: Any) -> float:
-    return float(value)
+    >>> as_number(3), as_number(True), as_number("3")
+    (3.0, None, None)
+    """
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -18,10 +18,19 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.integrations.distributions import placed, value_of
+from hyperbo.integrations.distributions import as_number, placed, value_of
 from hyperbo.prior import Prior
 from hyperbo.published import load_prior
-from hyperbo.tuning import BatchStrategy, Choices, History, Range, Region, coordinates, propose, require_strategy
+from hyperbo.tuning import (
+    BatchStrategy,
+    Choices,
+    History,
+    Range,
+    Region,
+    coordinates,
+    propose,
+    require_strategy,
+)
 from hyperbo.warping import output_warping
 
 logger = logging.getLogger(__name__)
@@ -42,14 +51,14 @@ class HyperBOSampler(BaseSampler):
     choices among numbers are rounded to. Trials that failed count as infeasible, trials that run as the batch
     strategy says, and pruned ones are left out. Parameters that the prior does not know are sampled
     independently. A parameter of the prior that is suggested only sometimes, or for the first time, is chosen
-    by the prior given what the trial has so far; where a trial lacks one, it is taken to be at the prior's own
-    best guess, or at the value in `fixed`.
+    by the prior given what the trial has so far; where a trial lacks one, it is taken to be at the prior's
+    own best guess, or at the value in `fixed`.
 
     Args:
       prior: a prior, or what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`.
       fixed: values of parameters of the prior that the objective holds and does not suggest.
-      batch: what running trials mean for the next: `constant_liar`, `kriging_believer`, `local_penalization` or
-        `thompson_sampling`.
+      batch: what running trials mean for the next: `constant_liar`, `kriging_believer`, `local_penalization`
+        or `thompson_sampling`.
       seed: of all random numbers; None: another one each time.
       independent_sampler: for parameters that the prior does not know; None: Optuna's TPE.
       search_space: what will be suggested, where that is known before the first trial.
@@ -72,17 +81,17 @@ class HyperBOSampler(BaseSampler):
         self,
         prior: Prior | str,
         *,
-        fixed: Mapping[str, float] | None = None,
-        batch: BatchStrategy = "constant_liar",
+        fixed: Mapping[str, SupportsFloat] | None = None,
+        batch: str = "constant_liar",
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
         self._prior = prior if isinstance(prior, Prior) else load_prior(prior)
-        self._strategy = require_strategy(batch)
+        self._strategy: BatchStrategy = require_strategy(batch)
         self._warping = output_warping(self._prior.description.output_warping)
         self._space = self._prior.description.search_space
-        self._fixed = dict(fixed or {})
+        self._fixed = {name: float(value) for name, value in (fixed or {}).items()}
         Region.of(self._space, self._fixed)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self._independent = independent_sampler or TPESampler(seed=self._seed)
@@ -103,8 +112,8 @@ class HyperBOSampler(BaseSampler):
         """Choose values of parameters of the prior together.
 
         Raises:
-          InvalidInputError: the study has several objectives or another direction than the prior, or a range or
-            a value has no place in the prior.
+          InvalidInputError: the study has several objectives or another direction than the prior, or a range
+            or a value has no place in the prior.
           NumericalError: the acquisition function is nowhere finite.
         """
         self._require_direction(study)
@@ -145,10 +154,12 @@ class HyperBOSampler(BaseSampler):
 
     def _known(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
         """Those of parameters of the prior, over numbers."""
-        names = set(self._space.names)
-        return {
-            name: each for name, each in distributions.items() if name in names and placed(each) is not None
-        }
+        return {name: distributions[name] for name in self._ranges(distributions)}
+
+    def _ranges(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, Range | Choices | float]:
+        """What those of parameters of the prior, over numbers, leave to choose."""
+        of_prior = {name: placed(each) for name, each in distributions.items() if name in self._space.names}
+        return {name: each for name, each in of_prior.items() if each is not None}
 
     def _require_direction(self, study: Study) -> None:
         if len(study.directions) != 1:
@@ -157,7 +168,7 @@ class HyperBOSampler(BaseSampler):
         if (study.direction == StudyDirection.MINIMIZE) != (wanted == "minimize"):
             raise InvalidInputError(
                 f"the study is to {study.direction.name.lower()}, the objective of the prior to {wanted}",
-                fix="turn the objective around, such as an accuracy into an error rate, and the study's direction",
+                fix="turn objective and direction around, such as an accuracy into an error rate",
             )
 
     def _proposed(
@@ -169,7 +180,7 @@ class HyperBOSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Values of the distributions, given those that are known already."""
         ranges: dict[str, Range | Choices | float] = {**self._guessed(), **_numbers(known, self._space.names)}
-        ranges.update((name, placed(each)) for name, each in distributions.items() if name not in known)
+        ranges |= {name: each for name, each in self._ranges(distributions).items() if name not in known}
         if self._given is not None:
             _wait(study, trial)
         region = Region.of(self._space, ranges)
@@ -190,7 +201,8 @@ class HyperBOSampler(BaseSampler):
         """The most promising point of the prior, with the fixed values."""
         if self._guess is None:
             region = Region.of(self._space, self._fixed)
-            nothing = History(np.zeros((0, self._space.dimension)), np.zeros(0), np.zeros((0, self._space.dimension)))
+            none = np.zeros((0, self._space.dimension))
+            nothing = History(none, np.zeros(0), none)
             raw = self._choice(region, nothing, np.random.default_rng(self._seed))
             self._guess = dict(zip(self._space.names, raw.tolist(), strict=True))
         return self._guess
@@ -254,11 +266,7 @@ def warped(warping: str, value: float, where: str = "") -> float:
 
 def _numbers(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
     """Those of the names that have a number."""
-    return {
-        name: float(values[name])
-        for name in names
-        if isinstance(values.get(name), int | float) and not isinstance(values[name], bool)
-    }
+    return {name: number for name in names if (number := as_number(values.get(name))) is not None}
 
 
 def _wait(study: Study, trial: FrozenTrial) -> None:

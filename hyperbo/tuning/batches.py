@@ -88,7 +88,7 @@ class LocallyPenalised:
       mean: posterior mean there.
       deviation: posterior standard deviation there, never 0.
       slope: L.
-      best: M.
+      best: M, the largest value so far or posterior mean seen.
     """
 
     inner: UpperConfidenceBound
@@ -171,6 +171,7 @@ def _penalised(
     grid = box(jax.random.uniform(jax.random.key(0), (_SLOPES, trials.x.shape[1]), trials.x.dtype))
     means, pull_back = jax.vjp(posterior.mean, grid)
     slopes = pull_back(jnp.ones_like(means))[0]
+    at_trials = posterior.mean(trials.x)
     steepest = jnp.max(jnp.linalg.norm(slopes, axis=1))
     best = jnp.max(jnp.where(trials.finished, values, -jnp.inf))
     tiny = 1e-6 * jnp.sqrt(jnp.mean(posterior.gp.kernel.diagonal(posterior.gp.features(trials.x))))
@@ -178,9 +179,9 @@ def _penalised(
         UpperConfidenceBound(posterior, box),
         trials.x,
         trials.pending,
-        posterior.mean(trials.x),
+        at_trials,
         jnp.maximum(jnp.sqrt(posterior.variance(trials.x)), tiny),
         # A mean that is flat wherever it was looked at has no slope to say how far apart trials should be.
         jnp.maximum(steepest, 1e-3),
-        jnp.where(jnp.isfinite(best), best, jnp.max(means)),
+        jnp.maximum(best, jnp.max(jnp.where(trials.pending, at_trials, jnp.max(means)))),
     )

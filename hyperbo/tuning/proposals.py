@@ -67,16 +67,14 @@ def propose(
         )
     if region.is_continuous:
         return region.raw(best[None])[0]
-    tried = np.concatenate([history.x, history.pending])
-    if strategy != "thompson_sampling":
-        order = np.argsort(-scores)
-        candidates = _rounded(region, best, candidates[order])
-        scores = np.array(_scores(strategy, mapped)(gp, trials, box, jnp.asarray(candidates)))
-    x = region.start + region.width * candidates
-    new = np.abs(x[:, None] - tried[None]).max(axis=2).min(axis=1, initial=np.inf) >= _SAME
-    # A point that has been tried is worth another trial only where there is no other.
-    scores[~new & new.any()] = -np.inf
-    return region.raw(candidates[np.argmax(scores)][None])[0]
+    allowed = candidates[_best_first(candidates, scores)]
+    if strategy == "thompson_sampling":
+        return region.raw(_untried(allowed, region, history)[:1])[0]
+    near = _in_cube(region, region.around(best))
+    # Always as many, or another program would be compiled: where there are fewer, some are repeated.
+    compared = np.resize(_untried(np.concatenate([near, allowed]), region, history), (_ROUNDED, len(best)))
+    scores = np.asarray(_scores(strategy, mapped)(gp, trials, box, jnp.asarray(compared)))
+    return region.raw(compared[np.nanargmax(scores)][None])[0]
 
 
 def _candidates(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c d"]:
@@ -92,12 +90,18 @@ def _candidates(region: Region, history: History, random: np.random.Generator) -
     return t if region.is_continuous else _in_cube(region, region.raw(t))
 
 
-def _rounded(
-    region: Region, best: Float64[np.ndarray, " d"], candidates: Float64[np.ndarray, "c d"]
-) -> Float64[np.ndarray, "c d"]:
-    """The points around the best one, then the best candidates; always as many."""
-    around = _in_cube(region, region.around(best))
-    return np.concatenate([around, candidates])[:_ROUNDED]
+def _best_first(t: Float64[np.ndarray, "c d"], scores: Float64[np.ndarray, " c"]) -> np.ndarray:
+    """Rows of points that differ, by falling score."""
+    _, first = np.unique(t, axis=0, return_index=True)
+    return first[np.argsort(np.where(np.isnan(scores[first]), np.inf, -scores[first]), kind="stable")]
+
+
+def _untried(t: Float64[np.ndarray, "c d"], region: Region, history: History) -> Float64[np.ndarray, "m d"]:
+    """The points that no trial has had; all where there is no other: only then is one worth another trial."""
+    tried = np.concatenate([history.x, history.pending])
+    x = region.start + region.width * t
+    new = np.abs(x[:, None] - tried[None]).max(axis=2).min(axis=1, initial=np.inf) >= _SAME
+    return t[new] if new.any() else t
 
 
 def _in_cube(region: Region, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:

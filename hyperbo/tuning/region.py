@@ -63,7 +63,7 @@ class _Axis:
 
     def around(self, t: float) -> list[float]:
         """The values that may be tried on both sides of a share of the width; of a continuum the one."""
-        raw = float(self.parameter.raw_value(np.array(self.start + self.width * t)))
+        (raw,) = self.parameter.raw_value(np.array([self.start + self.width * t]))
         if self.grid is not None:
             after = int(np.searchsorted(self.grid, raw))
             return self.grid[max(after - 1, 0) : after + 1].tolist()
