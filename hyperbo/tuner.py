@@ -20,6 +20,7 @@ try:
         FloatDistribution,
         distribution_to_json,
     )
+    from optuna.exceptions import UpdateFinishedTrialError
     from optuna.storages import BaseStorage
     from optuna.study import Study
     from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -119,6 +120,7 @@ class Tuner:
                     trial._suggest(name, distribution)
             except BaseException:
                 # A trial that has nothing to try must not wait for its result for ever.
+                trial.set_user_attr(FAILED, True)
                 self.study.tell(trial, state=TrialState.FAIL)
                 raise
             return self._seen(self.study._storage.get_trial(trial._trial_id))
@@ -157,12 +159,12 @@ class Tuner:
                     where=f"trial {number}",
                     fix="tell it to the tuner that was asked for it",
                 )
-            if failed:
-                self.study._storage.set_trial_user_attr(found._trial_id, FAILED, True)
             state = TrialState.COMPLETE if value is not None else TrialState.FAIL
             try:
+                if failed:
+                    self.study._storage.set_trial_user_attr(found._trial_id, FAILED, True)
                 self.study.tell(number, value, state=state)
-            except ValueError:
+            except (ValueError, UpdateFinishedTrialError):
                 # Another process has told it since.
                 self._running(number)
                 raise
