@@ -37,7 +37,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 
 # Editable: a deployment names its flow by a path, so the sources must be there, and there once.
 COPY LICENSE README.md prefect.yaml ./
-COPY docker/entrypoint docker/entrypoint
+COPY docker/entrypoint docker/automations.yaml docker/
 COPY hyperbo hyperbo
 COPY pipelines pipelines
 COPY pd1_builder pd1_builder

@@ -46,11 +46,13 @@ def is_challenger(champion: Arm, service: Service, version: str) -> bool:
 
 
 def is_decided(service: Service, version: str) -> bool:
-    """Whether it was decided on the prior of a version: the chain that its publication began has ended."""
-    line, settings = line_of(service), _settings(service.design.arms[service.challenger])
+    """Whether it was decided on the prior of a version: the chain that its publication began has ended.
+
+    Another arm, or other terms of the contest, make another contest, on which nothing was decided yet.
+    """
+    line, asked = line_of(service), contest_terms(service, version)
     return line is not None and any(
-        (each.evidence.get("dataset"), each.evidence.get("arm")) == (f"{service.dataset}:{version}", settings)
-        for each in line.history
+        {name: each.evidence.get(name) for name in asked} == asked for each in line.history
     )
 
 
@@ -99,10 +101,23 @@ def described(arm: Arm) -> dict[str, Any]:
     return json.loads(json.dumps(arm.description()))
 
 
-def evidence_of(service: Service, version: str) -> dict[str, Any]:
-    """What a decision on the prior of a version rests on, beside the comparison."""
+def contest_terms(service: Service, version: str) -> dict[str, Any]:
+    """What a service asks for where the prior of a version is to be decided on."""
+    design = service.design
     return {
         "dataset": f"{service.dataset}:{version}",
-        "arm": _settings(service.design.arms[service.challenger]),
-        "code_version": running_code(),
+        "arm": _settings(design.arms[service.challenger]),
+        "experiment": {
+            "preparation": design.preparation,
+            "protocol": design.protocol,
+            "not_tested": list(design.not_tested),
+            "seeds": list(design.seeds),
+            "iterations": design.iterations,
+            "budget": service.promotion.budget or design.iterations,
+        },
     }
+
+
+def evidence_of(service: Service, version: str) -> dict[str, Any]:
+    """What a decision on the prior of a version rests on, beside the comparison."""
+    return {**contest_terms(service, version), "code_version": running_code()}

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows import ledger
-from flows.environment import run_facts
-from flows.evaluation_folder import RECORDS_NAME
 from flows.experiment import Arm, Experiment
 from flows.failures import isolate, tell_single_runs
 from flows.identities import (
     Failures,
-    Identities,
     Key,
     RunFailures,
     all_failed,
-    partial_identity,
     prior_identities,
     simulation_identities,
 )
-from flows.methods import method_name
-from flows.progress import progress_line, say
+from flows.progress import say
 from flows.protocols import TestBed
 from flows.report import write_evaluation
-from hyperbo.errors import NotAvailableError, NumericalError
+from flows.simulations import learned, simulate_and_record
+from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.findings import count
-from hyperbo.evaluation.records import write_records
-from hyperbo.methods import PretrainedMethod, prior_in_use
-from hyperbo.pretrain import Job, outcomes_of
-from hyperbo.prior import load_prior
-from hyperbo.run_records import run_records
-from hyperbo.simulate import Run, Simulation, simulate
+from hyperbo.methods import PretrainedMethod
 
 
 @flow(name="evaluate", flow_run_name="{experiment.dataset}", validate_parameters=False)
@@ -99,10 +89,10 @@ def simulate_arm(
 
     def work(keys: Sequence[Key]) -> dict[Key, Exception]:
         begun = time.time()
-        fitted, failed = _fitted(bed, arm, keys, priors, label)
+        fitted, failed = learned(bed, arm, keys, priors, label)
         seconds = (time.time() - begun) / len(keys)
         if fitted:
-            _simulate(experiment, bed, arm, label, fitted, identities, seconds, partly)
+            simulate_and_record(experiment, bed, arm, label, fitted, identities, seconds, partly)
         return failed
 
     def done(key: Key) -> bool:
@@ -157,122 +147,3 @@ def _priors(
             )
         found[key] = folder
     return found
-
-
-def _fitted(
-    bed: TestBed, arm: Arm, keys: Sequence[Key], priors: Mapping[Key, Path], label: str
-) -> tuple[dict[Key, Any], dict[Key, Exception]]:
-    """What the method learned for each run, read where it is a prior, else learned now; and what failed."""
-    method = arm.method
-    if isinstance(method, PretrainedMethod):
-        found = ((key, load_prior(priors[key])) for key in keys)
-        return {
-            key: prior_in_use(prior.gp, len(prior.description.training_tasks)) for key, prior in found
-        }, {}
-    jobs = [Job(arm.training(bed.folds[held_out], seed), seed) for held_out, seed in keys]
-    with progress_line(f"fit {label}", "steps") as progress:
-        outcomes = dict(zip(keys, outcomes_of(lambda: method.fit(jobs, progress)), strict=True))
-    failed: dict[Key, Exception] = {
-        key: outcome for key, outcome in outcomes.items() if isinstance(outcome, NumericalError)
-    }
-    return {key: learned for key, learned in outcomes.items() if key not in failed}, failed
-
-
-def _simulate(
-    experiment: Experiment,
-    bed: TestBed,
-    arm: Arm,
-    label: str,
-    fitted: Mapping[Key, Any],
-    identities: Identities,
-    fit_seconds: float,
-    partly: dict[Key, RunFailures],
-) -> None:
-    """Simulate and record; `partly` gets what failed of each simulation that is not whole."""
-    both = {key: _runs(bed, arm, key, learned) for key, learned in fitted.items()}
-    partly.update({key: unprepared for key, (of_key, unprepared) in both.items() if not of_key})
-    runs = {key: of_key for key, (of_key, _) in both.items() if of_key}
-    if not runs:
-        return
-
-    def record(key: Key, simulation: Simulation, facts: Mapping[str, Any]) -> None:
-        identity = identities[key]
-        ran = list(zip(runs[key], simulation.failures, strict=True))
-        _, unprepared = both[key]
-        failures = dict(unprepared) | {
-            (run.task.name, run.seed): reason for run, reason in ran if reason is not None
-        }
-        usable = [row for row, (_, reason) in enumerate(ran) if reason is None]
-        if failures:
-            partly[key] = failures
-            identity = partial_identity(identity, failures)
-        if not usable:
-            return
-        records = run_records(
-            method_name(arm.method), [runs[key][row] for row in usable], simulation.rows(usable)
-        )
-        records["prior"] = identity.get("prior", "")
-        ledger.finish(
-            experiment.runs,
-            identity,
-            lambda folder: write_records(records, folder / RECORDS_NAME),
-            {**facts, "fit_seconds": fit_seconds},
-        )
-
-    with progress_line(f"evaluate {label}", "runs") as progress:
-        simulate(
-            [run for of_key in runs.values() for run in of_key],
-            experiment.iterations,
-            repeats=bed.repeats,
-            progress=progress,
-            finished=_by_key({key: len(of_key) for key, of_key in runs.items()}, record),
-        )
-
-
-def _runs(bed: TestBed, arm: Arm, key: Key, learned: Any) -> tuple[list[Run], RunFailures]:
-    """The runs on a fold's test tasks, and those on tasks for which the method has no usable policy."""
-    held_out, seed = key
-    runs, failures = [], {}
-    for test_task in bed.folds[held_out].tests:
-        try:
-            policy = arm.method.policy(learned, test_task)
-        except NumericalError as error:
-            # Only this task is to blame: what was learned serves the others.
-            failures |= {(test_task.name, run_seed): str(error) for run_seed in bed.run_seeds(seed)}
-            continue
-        beginnings = bed.beginnings.get(test_task.name, ((),))
-        runs += [
-            Run(policy, test_task, run_seed, rows)
-            for run_seed, rows in zip(bed.run_seeds(seed), beginnings, strict=True)
-        ]
-    return runs, failures
-
-
-def _by_key(
-    counts: Mapping[Key, int], record: Callable[[Key, Simulation, Mapping[str, Any]], None]
-) -> Callable[[Simulation], None]:
-    """Takes finished runs in their order, and records each key when all of its runs are there.
-
-    Args:
-      counts: runs of each key, in the order of the runs.
-      record: called with a key, its runs, and the facts of their time: keys that finish together share it.
-    """
-    waiting = list(counts)
-    held: Simulation | None = None
-    since = time.time()
-
-    def finished(part: Simulation) -> None:
-        nonlocal held, since
-        held = part if held is None else Simulation.joined([held, part])
-        ready: list[tuple[Key, Simulation]] = []
-        while waiting and len(held.choices) >= counts[waiting[0]]:
-            key = waiting.pop(0)
-            ready.append((key, held.rows(range(counts[key]))))
-            held = held.rows(range(counts[key], len(held.choices)))
-        if ready:
-            facts = run_facts(since, shares=len(ready))
-            since = time.time()
-            for key, simulation in ready:
-                record(key, simulation, facts)
-
-    return finished

@@ -17,13 +17,15 @@ Event = Literal[
     "prior.held_back",
     "trials.refused",
 ]
+# Those that start the next flow of the chain.
+_WAKING: tuple[Event, ...] = ("dataset.published", "prior.trained", "prior.evaluated")
 
 
 def tell(event: Event, service: Service, version: str, **facts: Any) -> None:
     """Send an event about a version of a service's dataset; the flows that it starts get service and version.
 
-    Sent also where nothing was left to do: who starts a flow again wants the rest of the chain too. Not sent
-    from inside `retrain`, which goes through the chain itself.
+    Sent also where nothing was left to do: who starts a flow again wants the rest of the chain too. Those
+    that start the next flow are not sent from inside `retrain`, which goes through the chain itself.
 
     Args:
       event: what happened.
@@ -31,7 +33,7 @@ def tell(event: Event, service: Service, version: str, **facts: Any) -> None:
       version: of the dataset.
       facts: what else is known, plain JSON.
     """
-    if flow_run.parent_flow_run_id:
+    if flow_run.parent_flow_run_id and event in _WAKING:
         return
     emit_event(
         event=event,

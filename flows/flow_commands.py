@@ -93,6 +93,7 @@ def flows_status(service: ServiceFile) -> None:
     from rich.table import Table
 
     from flows.champion import line_of
+    from flows.contest_failures import failure_of
     from flows.deployed.backfill import progress_of
     from pd1_builder.catalog import versions
 
@@ -103,11 +104,12 @@ def flows_status(service: ServiceFile) -> None:
         if each.dataset == of.dataset:
             present, missing = progress_of(of, each.version)
             decision = decisions.get(f"{each.dataset}:{each.version}")
+            failed = "" if decision or failure_of(of, each.version) is None else "none: runs failed"
             table.add_row(
                 each.version,
                 str(present),
                 str(missing),
-                decision.action.replace("_", " ") if decision else "",
+                decision.action.replace("_", " ") if decision else failed,
                 decision.prior if decision else "",
             )
     rich.print(table)

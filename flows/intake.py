@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flows import ledger
 from flows.service import Service
-from flows.sources import SourceFile, fetched, fetched_archive
+from flows.sources import Fetch, SourceFile, UnreachableError, fetched, fetched_archive
 from hyperbo.code_version import code_version
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder import Manifest, add, build
@@ -33,12 +33,14 @@ class Intake:
       published: the versions published, in their order.
       refused: why files were refused, by their names.
       unsettled: files that could not be read now, as one that is still being written, and why.
+      unreachable: why the archive could not be read; empty where it could, or nothing of it is new.
     """
 
     manifest: Manifest | None
     published: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     unsettled: dict[str, str] = field(default_factory=dict)
+    unreachable: str = ""
 
     def follow(self, manifest: Manifest) -> None:
         """Go on from a version, which is new unless it is the one before."""
@@ -73,16 +75,20 @@ def _code() -> str:
     return code_version("hyperbo", "pipelines", "pd1_builder", "flows")
 
 
-def take_in(service: Service, archive: Sequence[SourceFile], inbox: Sequence[SourceFile]) -> Intake:
+def take_in(
+    service: Service, archive: Sequence[SourceFile], inbox: Sequence[SourceFile], fetch: Fetch = fetched
+) -> Intake:
     """Publish what is new in the sources: of an archive first, then of the inbox.
 
     A file that cannot be used does not hold up the others: it is refused, and remembered by its content
-    with the reason, until its content changes, or the terms.
+    with the reason, until its content changes, or the terms. An archive that cannot be reached does not hold
+    up the inbox.
 
     Args:
       service: what the flows keep going.
       archive: the file of the archive, or the raw files of its folder; none where the service has no archive.
       inbox: the files of the inbox.
+      fetch: reads a file of a source, as `flows.sources.fetched` does.
 
     Raises:
       HyperBOError: a version cannot be published for another reason than its files.
@@ -94,13 +100,15 @@ def take_in(service: Service, archive: Sequence[SourceFile], inbox: Sequence[Sou
         outcome.follow(build(service.dataset, version, data_dir=service.design.data_dir))
     with tempfile.TemporaryDirectory(prefix="intake-") as scratch:
         if archive:
-            _take_archive(service, archive, Path(scratch) / "archive", outcome)
-        if files := _usable(service, inbox, Path(scratch) / "inbox", outcome):
+            _take_archive(service, archive, Path(scratch) / "archive", fetch, outcome)
+        if files := _usable(service, inbox, Path(scratch) / "inbox", fetch, outcome):
             _take_files(service, files, outcome)
     return outcome
 
 
-def _take_archive(service: Service, files: Sequence[SourceFile], scratch: Path, outcome: Intake) -> None:
+def _take_archive(
+    service: Service, files: Sequence[SourceFile], scratch: Path, fetch: Fetch, outcome: Intake
+) -> None:
     name, identity = files[0].name, _refusal(service, repr([(each.url, each.stamp) for each in files]))
     earlier = ledger.find(service.design.runs, identity)
     if earlier is not None:
@@ -108,9 +116,9 @@ def _take_archive(service: Service, files: Sequence[SourceFile], scratch: Path, 
         return
     try:
         if len(files) == 1:
-            raw = fetched_archive(files[0], service.design.data_dir / "downloads")
+            raw = fetched_archive(files[0], service.design.data_dir / "downloads", fetch)
         else:
-            raw = {fetched(file, scratch).parent for file in files}.pop()
+            raw = {fetch(file, scratch).parent for file in files}.pop()
         manifest = next_release(
             service.dataset,
             raw,
@@ -118,13 +126,17 @@ def _take_archive(service: Service, files: Sequence[SourceFile], scratch: Path, 
             max_reject_share=service.source.max_reject_share,
             gate=partial(check_release, checks=service.checks),
         )
+    except UnreachableError as error:
+        outcome.unreachable = str(error)
     except InvalidInputError as error:
         _refuse(service, name, identity, error, outcome)
     else:
         outcome.follow(manifest)
 
 
-def _usable(service: Service, inbox: Sequence[SourceFile], scratch: Path, outcome: Intake) -> list[Path]:
+def _usable(
+    service: Service, inbox: Sequence[SourceFile], scratch: Path, fetch: Fetch, outcome: Intake
+) -> list[Path]:
     """The files of the inbox, on this machine, that are new, can be read and were not refused before."""
     is_known = can_be_added(service.dataset)
     held = {file.sha256 for file in outcome.manifest.raw_files} if outcome.manifest else set()
@@ -134,7 +146,7 @@ def _usable(service: Service, inbox: Sequence[SourceFile], scratch: Path, outcom
             outcome.refused[file.name] = "not a kind of file that is read for this dataset"
             continue
         try:
-            local = fetched(file, scratch)
+            local = fetch(file, scratch)
             content = sha256_of(local)
         except (InvalidInputError, NotAvailableError, OSError) as error:
             outcome.unsettled[file.name] = str(error)

@@ -14,13 +14,14 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows import ledger
+from flows.artifacts import shown_progress
 from flows.checkpoints import checkpoints_of, pretrain_from_checkpoint
 from flows.environment import run_facts
 from flows.experiment import Arm, Experiment
 from flows.failures import isolate
 from flows.identities import Failures, Identities, Key, RunFailures, all_failed, prior_identities
 from flows.methods import method_name
-from flows.progress import progress_line, say
+from flows.progress import say
 from flows.protocols import TestBed, of_everything
 from hyperbo.errors import NotAvailableError, NumericalError
 from hyperbo.evaluation.findings import count
@@ -132,7 +133,7 @@ def _pretrain(
     assert isinstance(method, PretrainedMethod)
     jobs = [Job(training, key[1]) for key, training in zip(keys, _training(bed, arm, keys), strict=True)]
     started = time.time()
-    with progress_line(what, "steps") as progress:
+    with shown_progress(what, "steps") as progress:
         outcomes = outcomes_of(lambda: pretrain_from_checkpoint(method, jobs, progress, checkpoints, what))
     facts = run_facts(started, shares=len(jobs))
     failed: dict[Key, Exception] = {}

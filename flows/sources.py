@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,6 +23,14 @@ _STAMPS = ("ETag", "etag", "md5Hash", "sha256", "LastModified", "Last-Modified",
 _UNFINISHED = (".tmp", ".part", ".crdownload", "~")
 
 
+# Errors of a file system that stay until somebody does something about them.
+_LASTING = (ImportError, PermissionError, ValueError)
+
+
+class UnreachableError(NotAvailableError):
+    """A source that cannot be read now, and perhaps can be in a minute: of a network, a server, a disk."""
+
+
 @dataclass(frozen=True, order=True)
 class SourceFile:
     """A file of a source, as its listing shows it.
@@ -39,20 +47,32 @@ class SourceFile:
     size: int
     stamp: str
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is a file of this machine."""
+        return self.url.startswith("file:")
+
+
+# Makes a file of a source one of this machine, in a folder where it is not; `fetched` is the plain one.
+Fetch = Callable[[SourceFile, Path], Path]
+
 
 def listing(url: str) -> tuple[SourceFile, ...]:
     """List the files of a folder, or a single file, by an fsspec URL or a path; none hidden or unfinished.
 
     Raises:
-      NotAvailableError: it cannot be reached, or is not there.
+      UnreachableError: it cannot be reached, or is not there on a web server, which looks the same.
+      NotAvailableError: the folder is not there, or there is no means to read it.
     """
     with _explained(url):
         system, path = url_to_fs(url)
+        system.invalidate_cache()  # Some remember what they listed, in every process that asks.
         if not system.exists(path):
-            # An object store has no empty folders.
-            if not _protocols(system) & {"file", "local", "http", "https"}:
-                return ()
-            raise NotAvailableError(f"{url} is not there; make the folder, or correct the address")
+            if _protocols(system) & {"http", "https"}:
+                raise UnreachableError(f"{url} is not there, or its server does not answer")
+            if _protocols(system) & {"file", "local"}:
+                raise NotAvailableError(f"{url} is not there; make the folder, or correct the address")
+            return ()  # An object store has no empty folders.
         found = (
             system.find(path, maxdepth=1, detail=True) if system.isdir(path) else {path: system.info(path)}
         )
@@ -80,7 +100,8 @@ def fetched(file: SourceFile, folder: Path) -> Path:
     """A file of a source on this machine: itself where it is here, else a copy in a folder.
 
     Raises:
-      NotAvailableError: it cannot be read.
+      UnreachableError: it cannot be reached.
+      NotAvailableError: there is no means to read it.
       InvalidInputError: it changed since it was listed, as one does that is still being written.
     """
     with _explained(file.url):
@@ -100,8 +121,13 @@ def fetched(file: SourceFile, folder: Path) -> Path:
     return local
 
 
-def fetched_archive(file: SourceFile, folder: Path) -> Path:
+def fetched_archive(file: SourceFile, folder: Path, fetch: Fetch = fetched) -> Path:
     """The folder of an archive's members, under a folder of those fetched before; downloaded where it is new.
+
+    Args:
+      file: the archive.
+      folder: of those fetched before.
+      fetch: reads it, as `fetched` does.
 
     Raises:
       NotAvailableError: it cannot be read.
@@ -109,7 +135,7 @@ def fetched_archive(file: SourceFile, folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as staging:
-        local = fetched(file, Path(staging))
+        local = fetch(file, Path(staging))
         return unpack(local, folder / f"{sha256_of(local)[:16]}.unpacked")
 
 
@@ -156,4 +182,5 @@ def _explained(url: str) -> Iterator[None]:
     except (InvalidInputError, NotAvailableError):
         raise
     except Exception as error:  # Every file system has errors of its own.
-        raise NotAvailableError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
+        kind = NotAvailableError if isinstance(error, _LASTING) else UnreachableError
+        raise kind(f"{url} cannot be read: {type(error).__name__}: {error}") from error

@@ -7,10 +7,12 @@ import os
 # JAX and OpenBLAS read these once, when they are loaded; so they come before any import of either. Strict
 # promotion of dtypes is not set for all: optax's Adam raises a float to an int32 power.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-# Most of the time of these tests is compiling: programs that run for milliseconds need not be made fast.
+# Most of the time of these tests is compiling: programs that run for milliseconds need not be made fast. The
+# emitters of fused loops alone, each with an MLIR context of its own, would take more than half of it.
 os.environ["XLA_FLAGS"] = (
     "--xla_force_host_platform_device_count=2 "
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false"
 )
 
 import hypothesis

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from flows.deployed import surroundings  # isort: skip - before anything that imports JAX
 
+import traceback
 from pathlib import Path
 
 from prefect import flow
 
 from flows import ledger
+from flows.evaluation_folder import REPORT_NAME
 from flows.identities import prior_identities, simulation_identities
 from flows.progress import say
 from flows.retrain import retrain
 from flows.service import Service, read_service
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import HyperBOError, InvalidInputError, NumericalError
 from hyperbo.evaluation.findings import count
 from hyperbo.methods import PretrainedMethod
 from pd1_builder.catalog import version_numbers, versions
@@ -34,20 +36,45 @@ def backfill(service: str, first: str, last: str, failed_only: bool = False) -> 
 
     Raises:
       InvalidInputError: there is no version in the range.
-      HyperBOError: as `flows.retrain.retrain`.
+      HyperBOError: versions failed, in whole or in part; the others were worked on.
     """
     of = read_service(Path(service))
-    chosen = versions_between(of, first, last)
-    for version in list(chosen):
-        complete = not progress_of(of, version)[1]
-        if complete or (failed_only and not was_begun(of, version)):
-            say(f"{of.dataset}:{version}: {'complete' if complete else 'never tried'}, left out")
-            chosen.remove(version)
-    for version in chosen:
-        command = f"hyperbo flows backfill --service {of.path} --from {version} --to {version}"
-        retrain(of.experiment(version), command)
-    say(f"{of.dataset}: {count(len(chosen), 'version')} worked on")
-    return chosen
+    worked_on: list[str] = []
+    failed: dict[str, str] = {}
+    for version in versions_between(of, first, last):
+        try:
+            if _worked_on(of, version, failed_only):
+                worked_on.append(version)
+        except OSError:
+            raise  # It is no version's fault, and would be met by all.
+        except Exception as error:
+            failed[version] = str(error) if isinstance(error, HyperBOError) else repr(error)
+            say(f"{of.dataset}:{version}: failed: {failed[version]}")
+            if not isinstance(error, HyperBOError):
+                traceback.print_exception(error)
+    say(f"{of.dataset}: {count(len(worked_on), 'version')} worked on")
+    if failed:
+        told = "; ".join(f"{version}: {reason}" for version, reason in failed.items())
+        raise HyperBOError(f"{of.dataset}: {count(len(failed), 'version')} failed: {told}")
+    return worked_on
+
+
+def _worked_on(service: Service, version: str, failed_only: bool) -> bool:
+    """Pre-train and evaluate what is missing of a version; False where it is left out.
+
+    Raises:
+      NumericalError: simulations are missing still, which their report says.
+      HyperBOError: as `flows.retrain.retrain`.
+    """
+    complete = not progress_of(service, version)[1]
+    if complete or (failed_only and not was_begun(service, version)):
+        say(f"{service.dataset}:{version}: {'complete' if complete else 'never tried'}, left out")
+        return False
+    command = f"hyperbo flows backfill --service {service.path} --from {version} --to {version}"
+    folder = retrain(service.experiment(version), command)
+    if missing := progress_of(service, version)[1]:
+        raise NumericalError(f"{count(missing, 'simulation')} failed, see {folder / REPORT_NAME}")
+    return True
 
 
 def versions_between(service: Service, first: str, last: str) -> list[str]:

@@ -10,7 +10,9 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from flows import evaluation_folder
+from flows.artifacts import artifact_key
 from flows.champion import contest
+from flows.contest_failures import failure_recorded
 from flows.evaluate import untrained
 from flows.events import tell
 from flows.mapped import simulate_mapped
@@ -36,6 +38,7 @@ def evaluate(service: str, version: str) -> str:
 
     Raises:
       NotAvailableError: no prior of an arm is in the ledger.
+      NumericalError: every run failed; that is recorded.
       HyperBOError: as `flows.evaluate.simulate_arm` and `flows.report.write_evaluation`.
     """
     of = read_service(Path(service))
@@ -44,7 +47,8 @@ def evaluate(service: str, version: str) -> str:
     simulate = simulate_mapped.with_options(task_runner=task_runner(of.compute))
     failures = {**not_trained, **simulate(experiment, not_trained)}
     command = f"hyperbo flows run evaluate --service {of.path} --version {version}"
-    folder = write_evaluation(experiment, command, failures)
+    with failure_recorded(of, version):
+        folder = write_evaluation(experiment, command, failures)
     _show(of, version, folder)
     tell("prior.evaluated", of, version, evaluation=str(folder), failed=len(failures))
     return str(folder)
@@ -55,7 +59,7 @@ def _show(service: Service, version: str, folder: Path) -> None:
     regrets = simple_regrets(evaluation.records, evaluation.metadata)
     report = (folder / evaluation_folder.REPORT_NAME).absolute()
     create_link_artifact(
-        key=surroundings.artifact_key("report", service.dataset, version),
+        key=artifact_key("report", service.dataset, version),
         link=report.as_uri(),
         link_text=f"report {service.dataset}:{version}",
     )
@@ -63,7 +67,7 @@ def _show(service: Service, version: str, folder: Path) -> None:
         unit = run_unit(evaluation.metadata)
         found = [headline(regrets, each, unit) for each in budgets_of_findings(service.design.iterations)]
         create_markdown_artifact(
-            key=surroundings.artifact_key("evaluation", service.dataset, version),
+            key=artifact_key("evaluation", service.dataset, version),
             markdown="\n\n".join([*found, f"Report: `{report}`"]),
             description="regret",
         )

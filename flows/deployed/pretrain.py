@@ -8,11 +8,14 @@ from pathlib import Path
 
 from prefect import flow
 
-from flows.champion import contest
+from flows.champion import IN_SERVICE, contest
+from flows.contest_failures import failure_recorded
 from flows.events import tell
+from flows.experiment import Experiment
+from flows.identities import Failures
 from flows.pretrain import pretrain as pretrain_experiment
 from flows.pretrain import pretrain_arm
-from flows.service import read_service
+from flows.service import Service, read_service
 from hyperbo.errors import NumericalError
 
 
@@ -25,11 +28,33 @@ def pretrain(service: str, version: str) -> None:
       version: of its dataset.
 
     Raises:
-      HyperBOError: as `flows.pretrain.pretrain_arm`; or the prior to promote could not be trained.
+      NumericalError: the prior to promote, or all priors of an arm, could not be trained; that is recorded.
+      HyperBOError: as `flows.pretrain.pretrain_arm`.
     """
     of = read_service(Path(service))
     experiment = contest(of, version)
-    failed = pretrain_experiment.fn(experiment)
-    if pretrain_arm(of.for_use(version), of.challenger, everything=True):
-        raise NumericalError(f"the prior of {of.challenger} to promote failed, as the lines above say")
+    with failure_recorded(of, version):
+        failed = pretrain_experiment.fn(experiment)
+        _require_some(of, experiment, failed)
+        for_use = pretrain_arm(of.for_use(version), of.challenger, everything=True)
+        if for_use:
+            (runs,) = for_use.values()
+            raise NumericalError(
+                f"the prior of {of.challenger} to promote failed: {next(iter(runs.values()))}"
+            )
     tell("prior.trained", of, version, failed=len(failed))
+
+
+def _require_some(service: Service, experiment: Experiment, failed: Failures) -> None:
+    """Refuse to go on where an arm has no prior at all: nothing could be said of it."""
+    folds = experiment.test_bed().folds
+    for label in experiment.arms:
+        reasons = [next(iter(runs.values())) for (arm, _), runs in failed.items() if arm == label]
+        if len(reasons) == len(folds) * len(experiment.seeds):
+            back = f"hyperbo prior rollback {service.promotion.line} --catalog {service.priors}"
+            fix = (
+                f"roll back to another: {back}"
+                if label == IN_SERVICE
+                else f"change or remove the arm {label}"
+            )
+            raise NumericalError(f"all priors of {label} failed, the first: {reasons[0]}; {fix}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from flows.deployed import surroundings  # isort: skip - before anything that imports JAX
 
+from pathlib import Path
+
 from prefect import flow
 
 from flows.deployed.evaluate import evaluate
@@ -11,6 +13,13 @@ from flows.deployed.feedback import feedback
 from flows.deployed.pretrain import pretrain
 from flows.deployed.promote import promote
 from flows.deployed.refresh import refresh
+from flows.intake import newest
+from flows.service import read_service
+from flows.sources import UnreachableError
+from hyperbo.errors import VersionConflictError
+
+# How often the new prior is compared anew because somebody put another into service meanwhile.
+_MOST_CONTESTS = 3
 
 
 @flow(name="retrain service", timeout_seconds=14 * 24 * 3600, **surroundings.options())
@@ -21,12 +30,31 @@ def retrain(service: str) -> None:
       service: the service file.
 
     Raises:
+      UnreachableError: a source could not be reached; the rest of the chain is done.
       HyperBOError: as the steps.
     """
     feedback(service)
-    version = refresh(service)
+    unreachable: UnreachableError | None = None
+    try:
+        version = refresh(service)
+    except UnreachableError as error:
+        here, unreachable = newest(read_service(Path(service))), error
+        version = here.version if here else ""
     if version:
+        _decide(service, version)
+    if unreachable:
+        raise unreachable
+
+
+def _decide(service: str, version: str) -> None:
+    for _ in range(_MOST_CONTESTS):
         pretrain(service, version)
         evaluation = evaluate(service, version)
-        promote(service, version, evaluation)
+        decided = promote(service, version, evaluation)
         feedback(service, evaluation)
+        if decided:
+            return
+    raise VersionConflictError(
+        f"the prior in service changed {_MOST_CONTESTS} times while the one of {version} was compared; "
+        "run it again"
+    )

@@ -34,15 +34,6 @@ def notify(flow: Any, flow_run: Any, state: Any) -> None:
         block.notify(f"{flow.name} {flow_run.name}: {state.name}: {state.message}", "hyperbo")
 
 
-def artifact_key(*parts: str) -> str:
-    """Key of an artifact: small letters, digits and dashes, as Prefect wants it.
-
-    >>> artifact_key("report", "pd1/mini", "1.0.0")
-    'report-pd1-mini-1-0-0'
-    """
-    return "-".join(parts).translate(str.maketrans("/_.", "---"))
-
-
 def options(**more: Any) -> dict[str, Any]:
     """Options that all unattended flows share."""
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -24,8 +25,8 @@ def processes_of(run):
     return found
 
 
-def kill(server, flow, sign):
-    """Kill the run of a flow that is going, once the sign of its work is there."""
+def kill(server, flow, sign, worker=None):
+    """Kill the run of a flow that is going, with its worker where given, once there is a sign of its work."""
     run = server.until(
         lambda: next((each["id"] for each in server.runs(flow) if processes_of(each["id"])), None),
         f"a process of {flow}",
@@ -34,20 +35,33 @@ def kill(server, flow, sign):
     while not sign():  # Some are there for a moment only.
         assert time.monotonic() < end, f"{flow} left no sign"
         time.sleep(0.005)
-    for process in processes_of(run):
+    processes = processes_of(run)
+    if worker is not None:
+        os.killpg(worker.pid, signal.SIGKILL)
+    for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    server.until(lambda: server.state(run) == "CRASHED", f"the worker to see that {flow} was killed")
+    if worker is None:
+        server.until(lambda: server.state(run) == "CRASHED", f"the worker to see that {flow} was killed")
+    return run
+
+
+def steps_at_the_start(server, run):
+    """How many steps of a pre-training were done when a flow run began with it, as its first line says."""
+    lines = server.ask("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}, "sort": "TIMESTAMP_ASC"})
+    told = (re.match(r"pretrain H-NLL: (\d+) of 600 steps", line["message"]) for line in lines)
+    return next(int(found[1]) for found in told if found)
 
 
 @pytest.mark.timeout(900)
 def test_every_step_goes_on_where_it_was_killed(tmp_path):
-    service = write_service(tmp_path, steps=3000)
+    service = write_service(tmp_path, steps=600)
     here = {"service": str(service), "version": "1.0.0"}
-    runs = tmp_path / "runs"
+    runs, log = tmp_path / "runs", tmp_path / "log"
     with (
         serving(tmp_path, service) as (server, variables),
-        running(variables, tmp_path / "log", "worker", "cpu"),
+        running(variables, log, "worker", "cpu") as worker,
+        contextlib.ExitStack() as later,
     ):
         drop(tmp_path, "first.csv", 0, 40)
         server.start("refresh/refresh")
@@ -62,10 +76,18 @@ def test_every_step_goes_on_where_it_was_killed(tmp_path):
         )
         assert not any(runs.glob("prior/[0-9a-f]*"))
 
-        server.start("pretrain/pretrain", **here)
-        kill(server, "evaluate", lambda: any(runs.glob("simulation/[0-9a-f]*")))
+        resumed = server.start("pretrain/pretrain", **here)
+        lost = kill(server, "evaluate", lambda: any(runs.glob("simulation/[0-9a-f]*")), worker)
+        assert steps_at_the_start(server, resumed) > 0
         kept = {path: path.stat().st_mtime_ns for path in runs.glob("*/[0-9a-f]*/facts.json")}
         assert not any(runs.glob("evaluation/[0-9a-f]*"))
+
+        # Nobody saw the worker die: the run keeps its place, until someone says that it is dead.
+        later.enter_context(running(variables, log, "worker", "cpu"))
+        in_vain = server.start("evaluate/evaluate", **here)
+        server.until(lambda: server.state(in_vain) == "CANCELLED", "the second run to be cancelled")
+        assert server.state(lost) == "RUNNING"
+        server.ask(f"/flow_runs/{lost}/set_state", {"state": {"type": "CRASHED"}})
 
         server.start("evaluate/evaluate", **here)
         kill(server, "promote", lambda: True)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from flows import evaluate as evaluate_module
 from flows import pretrain as pretrain_module
 from flows import report as report_module
+from flows import simulations as simulations_module
 from flows.cli import app
 from flows.evaluation_folder import (
     METADATA_NAME,
@@ -164,7 +165,7 @@ def _times(experiment):
 
 def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation, capsys, monkeypatch):
     longer = some_arms(experiment, "H-NLL", "STBO", "Rand", iterations=2 * ITERATIONS)
-    simulate = evaluate_module.simulate
+    simulate = simulations_module.simulate
 
     def interrupted(runs, *arguments, **options):
         if type(runs[0].policy).__name__ == "RefitPolicy":
@@ -172,7 +173,7 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation,
         return simulate(runs, *arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(evaluate_module, "simulate", interrupted)
+        patched.setattr(simulations_module, "simulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             retrain(longer)
     capsys.readouterr()

@@ -8,15 +8,21 @@ import queue
 import shutil
 import threading
 
+import prefect.artifacts
 import pytest
+from compiled_programs import compiled_once
+from prefect import flow, task
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import get_client
 from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 from unattended import drop, write_service
 
+from flows import artifacts
 from flows.champion import IN_SERVICE, champion_of, contest, is_challenger, is_decided
 from flows.cli import app
+from flows.contest_failures import failure_of, is_open
+from flows.deployed import retrain as retrain_module
 from flows.deployed.backfill import backfill
 from flows.deployed.evaluate import evaluate
 from flows.deployed.feedback import feedback
@@ -27,9 +33,12 @@ from flows.deployed.retrain import retrain
 from flows.evaluate import untrained
 from flows.pretrain import find_prior_for_use
 from flows.service import read_service
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError, NotAvailableError, NumericalError
 from hyperbo.prior import load_prior
 from hyperbo.prior_catalog import load_current, read_line, roll_back
+
+# The first test waits for two whole chains.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,17 +65,18 @@ def service(tmp_path_factory, told):
     """Two versions; priors of both; that of the first was in service when the second came."""
     folder = tmp_path_factory.mktemp("service")
     path = write_service(folder)
-    retrain(str(path))
-    assert told == []
-    drop(folder, "a.csv", 0, 30)
-    version = refresh(str(path))
-    pretrain(str(path), version)
-    evaluation = evaluate(str(path), version)
-    promote(str(path), version, evaluation)
-    feedback(str(path), evaluation)
-    drop(folder, "b.csv", 30, 60)
-    retrain(str(path))
-    return read_service(path)
+    with compiled_once(tmp_path_factory.mktemp("programs")):
+        retrain(str(path))
+        assert told == []
+        drop(folder, "a.csv", 0, 30)
+        version = refresh(str(path))
+        pretrain(str(path), version)
+        evaluation = evaluate(str(path), version)
+        assert promote(str(path), version, evaluation)
+        feedback(str(path), evaluation)
+        drop(folder, "b.csv", 30, 60)
+        retrain(str(path))
+        yield read_service(path)
 
 
 def test_the_first_prior_is_promoted_and_the_second_is_compared_with_it(service, told):
@@ -79,9 +89,10 @@ def test_the_first_prior_is_promoted_and_the_second_is_compared_with_it(service,
     compared = second.evidence
     assert (second.action == "promoted") == (compared["upper"] < 0)
     steps = ["dataset.published", "prior.trained", "prior.evaluated"]
-    # The whole chain in one flow needs to wake nobody.
     assert told[:4] == [(step, "1.0.0") for step in (*steps, "prior.promoted")]
-    assert "1.1.0" not in dict(map(reversed, told[:4]))
+    # The whole chain in one flow needs to wake nobody; who listens hears what became of the prior.
+    decided = "prior.promoted" if second.action == "promoted" else "prior.held_back"
+    assert told[4:5] == [(decided, "1.1.0")]
 
 
 def test_the_champion_is_tested_on_the_new_version_and_trained_on_its_own(service):
@@ -139,6 +150,60 @@ def test_a_roll_back_is_not_undone(service, told, tmp_path):
     assert len(read_line(other.priors, "own/h-nll").history) == 3
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seeds = 2", "seeds = 3"),
+        ("iterations = 5", "iterations = 4"),
+        ("iterations = 5", "iterations = 5\nprotocol = 'all-but-test-task'"),
+        ("iterations = 5", "iterations = 5\npreparation = 'observed'"),
+        ("iterations = 5", "iterations = 5\nnot_tested = ['diabetes-mlp-60']"),
+        ("[experiment]", "budget = 3\n[experiment]"),
+    ],
+)
+def test_other_terms_make_another_contest(service, old, new):
+    assert not is_decided(_changed(service, old, new), "1.1.0")
+    same = _changed(service, "[arms.Rand]", "[arms.Other]\nmethod = 'Rand'\n[arms.Rand]")
+    assert is_decided(same, "1.1.0")
+
+
+def test_a_contest_on_other_terms_is_decided_anew_and_once(service, told):
+    other = _with_priors(service, "budget", ("[experiment]", "budget = 3\n[experiment]"))
+    before = len(told)
+    refresh(str(other.path))
+    assert told[before:] == [("dataset.published", "1.1.0")]
+    for version in ("1.0.0", "1.1.0"):
+        promote(str(other.path), version, str(_evaluation_of(service, version)))
+        promote(str(other.path), version, str(_evaluation_of(service, version)))
+    decisions = read_line(other.priors, "own/h-nll").history[2:]
+    assert [each.evidence["dataset"] for each in decisions] == ["trials/own:1.0.0", "trials/own:1.1.0"]
+    assert [each.evidence["experiment"]["budget"] for each in decisions] == [3, 3]
+    current = read_line(service.priors, "own/h-nll").current
+    (itself,) = [each for each in decisions if each.prior == current]
+    assert (itself.action, itself.evidence["iteration"]) == ("held_back", 3)
+    assert "is in service already" in itself.reason
+    refresh(str(other.path))
+    assert len(told[before:]) == 3
+
+
+def test_a_contest_that_cannot_be_held_is_not_tried_again_until_something_changes(service, told, capsys):
+    other = _with_priors(service, "hopeless")
+    _put_champion(other, learning_rate=1e300)
+    with pytest.raises(NumericalError, match=r"all priors of the prior in service failed.*; roll back to"):
+        pretrain(str(other.path), "1.1.0")
+    before = len(told)
+    for _ in range(2):
+        assert refresh(str(other.path)) == "1.1.0"
+    assert told[before:] == []
+    assert "no decision on the prior of 1.1.0: all priors of the prior in service" in capsys.readouterr().out
+    status = CliRunner().invoke(app, ["flows", "status", "--service", str(other.path)])
+    assert "none: runs failed" in status.output
+    # Another prior in service, or other terms, make another contest.
+    _put_champion(other, learning_rate=0.25)
+    assert failure_of(other, "1.1.0") is None
+    assert is_open(other, "1.1.0")
+
+
 def test_an_evaluation_that_says_nothing_of_the_prior_is_refused(service):
     of_first = str(_evaluation_of(service, "1.0.0"))
     with pytest.raises(
@@ -151,13 +216,9 @@ def test_an_evaluation_that_says_nothing_of_the_prior_is_refused(service):
 
 def test_an_evaluation_against_another_champion_is_done_again(service, told):
     other = _with_priors(service, "other-champion")
-    line = other.priors / "own/h-nll/current.json"
-    stated = json.loads(line.read_text())
-    first = stated["history"][0]
-    first["evidence"]["arm"]["configuration"]["training"]["learning_rate"] = 0.25
-    line.write_text(json.dumps({**stated, "current": first["prior"], "history": [first]}))
+    _put_champion(other, learning_rate=0.25)
     before = len(told)
-    promote(str(other.path), "1.1.0", str(_evaluation_of(service, "1.1.0")))
+    assert not promote(str(other.path), "1.1.0", str(_evaluation_of(service, "1.1.0")))
     assert told[before:] == [("dataset.published", "1.1.0")]
     assert len(read_line(other.priors, "own/h-nll").history) == 1
 
@@ -187,18 +248,34 @@ def _evaluation_of(service, version):
     return found
 
 
-def _with_priors(service, name):
+def _with_priors(service, name, *changes):
     """The same service with a copy of the priors in service."""
     shutil.copytree(service.priors, service.path.parent / name)
+    return _changed(service, "[service]", f'[service]\npriors = "{name}"', *changes, name=name)
+
+
+def _put_champion(service, learning_rate):
+    """Put a prior of the first version into service that was trained with another learning rate."""
+    line = service.priors / "own/h-nll/current.json"
+    stated = json.loads(line.read_text())
+    first = stated["history"][0]
+    first["evidence"]["arm"]["configuration"]["training"]["learning_rate"] = learning_rate
+    line.write_text(json.dumps({**stated, "current": first["prior"], "history": [first]}))
+
+
+def _changed(service, old, new, *more, name="other"):
+    """The service as its file says it after changes."""
+    text = service.path.read_text()
+    for before, after in ((old, new), *more):
+        assert before in text
+        text = text.replace(before, after, 1)
     path = service.path.with_name(f"{name}.toml")
-    path.write_text(service.path.read_text().replace("[service]", f'[service]\npriors = "{name}"'))
+    path.write_text(text)
     return read_service(path)
 
 
 def _with_steps(service, steps):
-    path = service.path.with_name("other.toml")
-    path.write_text(service.path.read_text().replace("steps = 40", f"steps = {steps}"))
-    return path
+    return _changed(service, "steps = 40", f"steps = {steps}").path
 
 
 def test_what_the_flows_leave_to_look_at(service):
@@ -238,12 +315,7 @@ def test_versions_that_are_complete_are_left_out_of_a_backfill(service, capsys):
         InvalidInputError, match=r"no version of trials/own from 1.2.0 to 1.3.0.*1.0.0, 1.1.0"
     ):
         backfill(str(service.path), "1.2.0", "1.3.0")
-    own = {
-        folder: identity["dataset"].partition(":")[2]
-        for folder in (service.design.runs / "simulation").glob("[0-9a-f]*")
-        if "trained_on" not in (identity := json.loads((folder / "identity.json").read_text()))
-    }
-    lost, version = next(iter(own.items()))
+    lost, version = next(iter(_own_simulations(service).items()))
     shutil.rmtree(lost)
     assert backfill(str(service.path), "1.0.0", "1.1.0", failed_only=True) == [version]
     assert lost.is_dir()
@@ -251,6 +323,79 @@ def test_versions_that_are_complete_are_left_out_of_a_backfill(service, capsys):
     other = str(_with_steps(service, 20))
     assert backfill(other, "1.0.0", "1.1.0", failed_only=True) == []
     assert "trials/own:1.0.0: never tried, left out" in capsys.readouterr().out
+
+
+def test_a_backfill_goes_on_after_a_version_that_fails(service):
+    other = _changed(service, "[service]", '[service]\ndata = "damaged"', name="of-damaged-data")
+    shutil.copytree(service.design.data_dir, other.design.data_dir)
+    (other.design.data_dir / "trials/own/1.0.0/trials.parquet").write_bytes(b"")
+    lost = next(folder for folder, version in _own_simulations(service).items() if version == "1.1.0")
+    shutil.rmtree(lost)
+    options = ["--service", str(other.path), "--from", "1.0.0", "--to", "1.1.0"]
+    done = CliRunner().invoke(app, ["flows", "backfill", *options])
+    assert done.exit_code == 1
+    assert "trials/own: 1 version worked on" in done.output
+    assert "trials/own: 1 version failed: 1.0.0: " in done.output
+    assert lost.is_dir()
+
+
+def _own_simulations(service):
+    """The simulations of a service's own arms, and the versions that they are on."""
+    return {
+        folder: identity["dataset"].partition(":")[2]
+        for folder in (service.design.runs / "simulation").glob("[0-9a-f]*")
+        if "trained_on" not in (identity := json.loads((folder / "identity.json").read_text()))
+    }
+
+
+def test_a_long_step_shows_its_progress(monkeypatch):
+    moments = iter([0.0, 4.0, 5.0, 9.0, 11.0, 20.0])
+    monkeypatch.setattr(artifacts, "monotonic", lambda: next(moments))
+    told = []
+    update = prefect.artifacts.update_progress_artifact
+    monkeypatch.setattr(
+        "prefect.artifacts.update_progress_artifact",
+        lambda artifact, percent, description: told.append(percent) or update(artifact, percent, description),
+    )
+
+    @task
+    def train():
+        with artifacts.shown_progress("pretrain H-NLL, nothing held out", "steps") as report:
+            for done in range(1, 6):
+                report(done, 10)
+
+    @flow
+    def whole():
+        train()
+
+    whole()
+    # Made after 5 seconds, updated after 6 and 9 more, and at the end.
+    assert told == [40.0, 50.0, 100.0]
+    with get_client(sync_client=True) as client:
+        progress = [each for each in client.read_artifacts() if each.type == "progress"]
+    assert ("progress-pretrain-h-nll-nothing-held-out", 100.0) in [(each.key, each.data) for each in progress]
+
+
+def test_a_step_goes_on_where_no_server_can_be_told(monkeypatch, capsys):
+    def fail(*_, **__):
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(artifacts, "_SECONDS_BETWEEN_UPDATES", 0.0)
+    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", fail)
+
+    @task
+    def train():
+        with artifacts.shown_progress("train", "steps") as report:
+            report(1, 3)
+            report(2, 3)
+
+    @flow
+    def whole():
+        train()
+
+    whole()
+    said = capsys.readouterr().out
+    assert said.count("train: its progress is not shown any more: ConnectionError: gone") == 1
 
 
 def test_the_commands_by_hand(service):
@@ -299,3 +444,23 @@ def test_operators_are_told_of_a_flow_that_fails(tmp_path, monkeypatch):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_retrain_compares_again_where_another_prior_came_into_service(service, monkeypatch, capsys):
+    other = _with_priors(service, "meanwhile")
+    line = other.priors / "own/h-nll/current.json"
+    stated = json.loads(line.read_text())
+    line.unlink()
+
+    def meanwhile(path, version):
+        made = evaluate(path, version)
+        if not line.exists():
+            first = stated["history"][0]
+            line.write_text(json.dumps({**stated, "current": first["prior"], "history": [first]}))
+        return made
+
+    monkeypatch.setattr(retrain_module, "evaluate", meanwhile)
+    retrain(str(other.path))
+    assert "comparing again" in capsys.readouterr().out
+    _, second = read_line(other.priors, "own/h-nll").history
+    assert (second.evidence["dataset"], second.evidence["champion"]) == ("trials/own:1.1.0", IN_SERVICE)

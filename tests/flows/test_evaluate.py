@@ -20,9 +20,9 @@ from jaxtyping import Bool
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
-from flows import evaluate as evaluate_module
 from flows import evaluation_folder, ledger
 from flows import report as report_module
+from flows import simulations as simulations_module
 from flows.cli import app
 from flows.evaluate import simulate_arm
 from flows.evaluation_folder import read
@@ -345,7 +345,7 @@ def test_when_every_run_fails_there_is_no_evaluation(experiment):
 @pytest.mark.usefixtures("without_report")
 def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys, monkeypatch):
     monkeypatch.setattr(simulate_module, "CPU_RUNS_PER_DEVICE", 1)  # of 6 runs, 2 at a time
-    simulate = evaluate_module.simulate
+    simulate = simulations_module.simulate
 
     def interrupted(*arguments, finished, **options):
         parts = []
@@ -359,7 +359,7 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
         return simulate(*arguments, finished=stop, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(evaluate_module, "simulate", interrupted)
+        patched.setattr(simulations_module, "simulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(experiment)
     capsys.readouterr()

@@ -39,7 +39,7 @@ from hyperbo.pretrain import EKLTraining
 def deadly(label, unit):
     yield lambda done, total: os.kill(os.getpid(), signal.SIGKILL) if done >= 20 else None
 
-pretrain.progress_line = deadly
+pretrain.shown_progress = deadly
 arms = {{"H-EKL": Arm(HEKL(Architecture((3,)), EKLTraining(30)))}}
 experiment = Experiment(arms, Path({runs!r}), Path({data!r}), preparation="observed", seeds=(0,))
 pretrain.pretrain_arm.fn(experiment, "H-EKL")
@@ -91,7 +91,7 @@ def interrupt(experiment, monkeypatch):
         yield progress
 
     with monkeypatch.context() as patched:
-        patched.setattr(pretrain_module, "progress_line", interrupted)
+        patched.setattr(pretrain_module, "shown_progress", interrupted)
         with pytest.raises(KeyboardInterrupt):
             pretrain(experiment)
     (folder,) = (experiment.runs / "checkpoints").glob("*/calls")

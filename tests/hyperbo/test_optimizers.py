@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,8 @@ from hyperbo.optimizers import LBFGSState, best_start, continue_lbfgs, minimise_
 pytestmark = pytest.mark.usefixtures("x64")
 
 START = np.array([-1.2, 1.0])
+# What programs that differ have in common, to the last bit, they have as they are compiled outside the tests.
+as_used = partial(jax.jit, compiler_options={"xla_cpu_use_fusion_emitters": True})
 
 
 def rosenbrock(x: Any) -> Any:
@@ -21,7 +24,7 @@ def rosenbrock(x: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def whole() -> tuple[np.ndarray, np.ndarray]:
-    point, values = jax.jit(lambda x: minimise_lbfgs(rosenbrock, x, 60))(jnp.asarray(START))
+    point, values = as_used(lambda x: minimise_lbfgs(rosenbrock, x, 60))(jnp.asarray(START))
     return np.asarray(point), np.asarray(values)
 
 
@@ -40,12 +43,12 @@ def in_parts(iterations: int, tolerance: float | None = None) -> list[LBFGSState
     """The states after every part of a minimisation of 60 iterations."""
     traced = []
 
-    @jax.jit
+    @as_used
     def go_on(state: LBFGSState) -> LBFGSState:
         traced.append(state)
         return continue_lbfgs(rosenbrock, state, iterations, tolerance)
 
-    states = [jax.jit(lambda x: start_lbfgs(rosenbrock, x, 60))(jnp.asarray(START))]
+    states = [as_used(lambda x: start_lbfgs(rosenbrock, x, 60))(jnp.asarray(START))]
     for _ in range(-(-60 // iterations)):
         states.append(go_on(states[-1]))
     assert len(traced) == 1  # one compiled program serves every part
