@@ -51,7 +51,7 @@ def opened_study(
         )
         if study.direction.name.lower() != direction:
             raise InvalidInputError(
-                f"run {name!r} is to {study.direction.name.lower()}, and the prior's objective to {direction}",
+                f"run {name!r} is to {study.direction.name.lower()}, the prior's objective to {direction}",
                 fix="use another name",
             )
         found = study.user_attrs.get(_IDENTITY)

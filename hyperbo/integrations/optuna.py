@@ -228,8 +228,15 @@ class HyperBOSampler(BaseSampler):
             values = _numbers({**each.system_attrs.get(PROPOSED, {}), **each.params}, self._space.names)
             if each.number == trial.number or not values or each.user_attrs.get(FAILED, False):
                 continue
+            if each.state == TrialState.RUNNING and self._is_broken_off(each):
+                continue
             whole = {**self._guessed(), **values}
             yield each, [whole[name] for name in self._space.names]
+
+    def _is_broken_off(self, trial: FrozenTrial) -> bool:
+        """Whether its process was killed while it chose: with a known space, that takes moments."""
+        whole = self._given is None or trial.params.keys() >= self._given.keys()
+        return not (whole or _is_recent(trial))
 
     def _warped(self, trial: FrozenTrial) -> float:
         value = trial.value if trial.state == TrialState.COMPLETE else None
@@ -273,15 +280,11 @@ def _wait(study: Study, trial: FrozenTrial) -> None:
     """Let trials that were begun a moment before say what they try: else all processes try the same."""
     while True:
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        recent = datetime.now() - _PATIENCE
-        silent = [
-            each
-            for each in running
-            if each.number < trial.number
-            and PROPOSED not in each.system_attrs
-            and each.datetime_start is not None
-            and each.datetime_start > recent
-        ]
-        if not silent:
+        before = (each for each in running if each.number < trial.number)
+        if not any(PROPOSED not in each.system_attrs and _is_recent(each) for each in before):
             return
         time.sleep(_POLL)
+
+
+def _is_recent(trial: FrozenTrial) -> bool:
+    return trial.datetime_start is not None and trial.datetime_start > datetime.now() - _PATIENCE
