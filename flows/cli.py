@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from flows import online_commands, study_commands
+from flows import online_commands, study_commands, tune_commands
 from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 from flows.data_commands import DataDir, data_app
 from flows.flow_commands import flows_app
@@ -75,7 +75,7 @@ def demo(
 
 app.command()(study_commands.evaluate)
 app.command()(study_commands.study)
-app.command()(online_commands.tune)
+app.command()(tune_commands.tune)
 app.command()(online_commands.online)
 
 

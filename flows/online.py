@@ -74,7 +74,7 @@ class OnlineComparison:
             raise InvalidInputError(
                 f"unknown method {', '.join(unknown)}", fix=f"use some of {', '.join(ONLINE_METHODS)}"
             )
-        return {name: _with_steps(ONLINE_METHODS[name], self.steps) for name in self.methods}
+        return {name: with_steps(ONLINE_METHODS[name], self.steps) for name in self.methods}
 
 
 class Outcome(NamedTuple):
@@ -156,7 +156,8 @@ def _draw(comparison: OnlineComparison, records: pd.DataFrame) -> None:
         write_atomically(comparison.out / FIGURES_NAME / f"{study}.svg", drawn.encode())
 
 
-def _with_steps(method: OnlineMethod, steps: int | None) -> OnlineMethod:
+def with_steps(method: OnlineMethod, steps: int | None) -> OnlineMethod:
+    """A method with so many Adam steps; methods that take none, and None, change nothing."""
     if steps is None or not isinstance(method, Retrained) or not isinstance(method.method, HNLL):
         return method
     return replace(method, method=replace(method.method, training=nll_training(steps)))
@@ -209,7 +210,7 @@ def _learned(
             if isinstance(outcome, NumericalError):
                 outcomes[key] = outcome
             else:
-                description = _description(label, method, jobs[key], key[0], outcome)
+                description = describe(label, method, jobs[key], key[0], outcome)
                 save_prior(folders[key], Prior(outcome.gp, description))
     usable = [key for key in jobs if key not in outcomes]
     priors: list[GaussianProcess] = [load_prior(folders[key]).gp for key in usable]
@@ -217,9 +218,8 @@ def _learned(
     return outcomes | dict(zip(usable, fitted, strict=True))
 
 
-def _description(
-    label: str, method: Retrained, job: Job, held_out: str, result: Pretrained
-) -> PriorDescription:
+def describe(label: str, method: Retrained, job: Job, held_out: str, result: Pretrained) -> PriorDescription:
+    """What a pre-trained prior is and was made from."""
     provenance = job.training.provenance
     return PriorDescription(
         method=label,

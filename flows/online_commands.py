@@ -1,4 +1,4 @@
-"""The commands `hyperbo tune` and `hyperbo online`: hyperparameters tuned by training for real."""
+"""The command `hyperbo online`: methods compared by training for real."""
 
 from __future__ import annotations
 
@@ -9,30 +9,6 @@ import typer
 
 from flows.data_commands import DataDir
 from flows.jobs import prepare_process
-
-Trials = Annotated[int, typer.Option(min=1, help="Trials of each run, those counted that are there.")]
-
-
-def tune(
-    objective: Annotated[
-        str,
-        typer.Option(help="A task of a preset: pd1-<preset>:<task>, such as pd1-mini:digits_simple_cnn_20."),
-    ],
-    prior: Annotated[Path, typer.Option(help="Folder of a prior that `hyperbo online` has pre-trained.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run; a run that was broken off goes on.")],
-    trials: Trials = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    data: DataDir = None,
-) -> None:
-    """Tune a task over its whole search space with a pre-trained prior, by real training runs."""
-    prepare_process()
-    from flows.tune import Tuning, described, tune_task
-
-    best = tune_task(Tuning(objective, prior, trials, seed, out, data))
-    if best is None:
-        typer.echo(f"{out}: every trial was infeasible")
-    else:
-        typer.echo(f"{out}: best error {best.objective:.4f} in trial {best.iteration}: {described(best)}")
 
 
 def online(
@@ -46,7 +22,9 @@ def online(
         list[str] | None, typer.Option(help="A method; by default all five.", show_default=False)
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    trials: Trials = 50,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Trials of each run, those counted that are there.")
+    ] = 50,
     steps: Annotated[
         int | None,
         typer.Option(

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows.data_commands import DataDir
+from flows.jobs import prepare_process
+from hyperbo.prior_entries import CURRENT_NAME
+from hyperbo.warping import output_warping
+
 if TYPE_CHECKING:
     from hyperbo.prior import PriorDescription
-    from hyperbo.prior_history import Action, Decision
+    from hyperbo.prior_history import Action
 
 prior_app = typer.Typer(
     no_args_is_help=True,
@@ -33,23 +38,32 @@ def _catalog(given: Path | None) -> Path:
 
 @prior_app.command("list")
 def prior_list(catalog: Catalog = None) -> None:
-    """List the lines that have priors: the one in service, what it was trained on, since when and why."""
+    """List the lines that have priors: the one in service, what it was trained on, since when and why.
+
+    Those that ship with the package come last, if the folder of priors has none of their name.
+    """
     from hyperbo.errors import HyperBOError
     from hyperbo.prior_catalog import lines
+    from hyperbo.published import SHIPPED, catalogs
 
-    root = _catalog(catalog)
-    names, damaged = lines(root), False
-    for name in names:
-        try:
-            texts = _listed(root, name)
-        except HyperBOError as error:
-            # One line that is damaged must not hide the others.
-            typer.secho(f"hyperbo: {error}", fg="red", err=True)
-            damaged = True
-        else:
-            typer.echo("\n".join(texts))
-    if not names:
-        typer.echo(f"no prior in {root}", err=True)
+    seen: set[str] = set()
+    damaged = False
+    for root in catalogs(catalog):
+        names = [name for name in lines(root) if name not in seen]
+        if root == SHIPPED and names:
+            typer.echo("shipped:")
+        for name in names:
+            try:
+                texts = _listed(root, name)
+            except HyperBOError as error:
+                # One line that is damaged must not hide the others.
+                typer.secho(f"hyperbo: {error}", fg="red", err=True)
+                damaged = True
+            else:
+                typer.echo("\n".join(texts))
+        if not names and root != SHIPPED:
+            typer.echo(f"no prior in {root}", err=True)
+        seen.update(names)
     if damaged:
         raise typer.Exit(1)
 
@@ -71,9 +85,9 @@ def _listed(root: Path, name: str) -> list[str]:
 @prior_app.command("current")
 def prior_current(line: LineName, catalog: Catalog = None) -> None:
     """Print the folder of the prior in service, for scripts; <line>@<first digits> that of another."""
-    from hyperbo.prior_catalog import find_prior
+    from hyperbo.published import find_published
 
-    typer.echo(find_prior(_catalog(catalog), line))
+    typer.echo(find_published(line, catalog))
 
 
 @prior_app.command("history")
@@ -125,22 +139,61 @@ def prior_info(
 ) -> None:
     """Describe a pre-trained prior: what it was trained on, how, and what was decided on it."""
     from hyperbo.prior import load_prior
-    from hyperbo.prior_catalog import find_prior, read_line
-    from hyperbo.prior_entries import LINE_NAME
+    from hyperbo.prior_catalog import read_line
+    from hyperbo.published import find_published
 
-    folder, line = Path(prior), prior.partition("@")[0]
-    decisions: list[Decision] = []
-    # A folder that is there goes before a line of the same name.
-    if not folder.is_dir() and LINE_NAME.fullmatch(line):
-        root = _catalog(catalog)
-        folder = find_prior(root, prior)
-        decisions = [each for each in read_line(root, line).history if each.prior == folder.name]
+    folder = find_published(prior, catalog)
+    # Of a prior in a catalogue, what was decided on it stands beside it.
+    line = "/".join(folder.parts[-3:-1])
+    is_entry = (folder.parent / CURRENT_NAME).is_file() and not Path(prior).is_dir()
+    decisions = read_line(folder.parents[2], line).history if is_entry else ()
     description = load_prior(folder).description
     typer.echo(f"folder: {folder}")
     for each in decisions:
-        typer.echo(f"{_words(each.action)}: {each.at}, {each.reason}")
+        if each.prior == folder.name:
+            typer.echo(f"{_words(each.action)}: {each.at}, {each.reason}")
+            if each.evidence:
+                typer.echo("\n".join(_stated("evidence", each.evidence, "  ")))
     for text in _described(description):
         typer.echo(text)
+
+
+@prior_app.command("pull")
+def prior_pull(
+    prior: Annotated[str, typer.Argument(metavar="PRIOR", help="A line, or <line>@<identifier>.")],
+    source: Annotated[
+        str, typer.Option("--from", help="Another catalogue: a folder, or a URL such as https://...")
+    ],
+    catalog: Catalog = None,
+) -> None:
+    """Copy a prior from another catalogue, check it, and put it in service here."""
+    from flows.published_priors import pull_prior
+
+    root = _catalog(catalog)
+    line = prior.partition("@")[0]
+    typer.echo(f"{line}: {pull_prior(root, prior, source)} is in service, in {root}")
+
+
+@prior_app.command("train")
+def prior_train(
+    line: LineName,
+    dataset: Annotated[str, typer.Option(help="<name>/<config>:<version>, such as pd1/mini:2.0.0.")],
+    method: Annotated[str, typer.Option(help="H-EKL, which needs matched inputs, or H-NLL.")] = "H-EKL",
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Adam steps of H-NLL; by default the paper's 50,000.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the model and of the points drawn.")] = 0,
+    data: DataDir = None,
+    catalog: Catalog = None,
+) -> None:
+    """Pre-train a prior for tuning on all tasks of a dataset version, and put it in service."""
+    prepare_process()
+    from flows.published_priors import train_prior
+
+    root = _catalog(catalog)
+    trained = train_prior(root, line, dataset, method, steps, seed, data)
+    typer.echo(f"{line}: {trained} is in service, in {root}")
 
 
 def _words(action: Action) -> str:
@@ -154,6 +207,9 @@ def _described(description: PriorDescription) -> Iterator[str]:
             yield "search_space:"
             for each in value.parameters:
                 yield f"  {each.name}: {each.lower:g} to {each.upper:g}, {each.scaling}"
+        elif name == "output_warping":
+            direction = output_warping(value).direction
+            yield f"{name}: {value}, of an objective to {direction}"
         elif name == "losses" and value:
             yield f"losses: {value[0]:g} first, {value[-1]:g} last"
         else:

@@ -68,6 +68,15 @@ class Prior:
     gp: GaussianProcess
     description: PriorDescription
 
+    @property
+    def identity(self) -> str:
+        """16 hexadecimal digits of the SHA-256 of its arrays: what tells a prior from another."""
+        return hashlib.sha256(save_arrays(_named_arrays(self.gp))).hexdigest()[:16]
+
+
+def _named_arrays(gp: GaussianProcess) -> dict[str, np.ndarray]:
+    return {name: np.asarray(leaf) for name, leaf in _named_leaves(gp).items()}
+
 
 def _named_leaves(gp: GaussianProcess) -> dict[str, Any]:
     leaves = jax.tree_util.tree_leaves_with_path(gp)
@@ -105,7 +114,7 @@ def save_prior(folder: Path, prior: Prior) -> None:
     Raises:
       InvalidInputError: the model is not of the architecture described; nothing is written.
     """
-    named = {name: np.asarray(leaf) for name, leaf in _named_leaves(prior.gp).items()}
+    named = _named_arrays(prior.gp)
     differences = _differences(named, _named_leaves(_template(prior.description)))
     if differences:
         raise InvalidInputError(

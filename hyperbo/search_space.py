@@ -73,20 +73,22 @@ class Parameter:
         return -np.log1p(-value) if self.scaling == "log1m" else value
 
     def to_unit(self, raw: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map raw values in the range to [0, 1]."""
+        """Map raw values to coordinates, those of the range to [0, 1]."""
         low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
         return (self._scale(raw) - low) / (high - low)
 
-    def from_unit(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map values in [0, 1] to the raw range; the exact inverse of `to_unit` up to rounding."""
+    def raw_value(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
+        """Map coordinates to raw values, those outside [0, 1] too: the inverse of `to_unit`."""
         low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
         scaled = low + (high - low) * unit
         if self.scaling == "log":
-            scaled = np.exp(scaled)
-        elif self.scaling == "log1m":
-            scaled = -np.expm1(-scaled)
+            return np.exp(scaled)
+        return -np.expm1(-scaled) if self.scaling == "log1m" else scaled
+
+    def from_unit(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
+        """Map values in [0, 1] to the raw range; the exact inverse of `to_unit` up to rounding."""
         # Rounding must not carry a bound out of the declared range.
-        return np.clip(scaled, self.lower, self.upper)
+        return np.clip(self.raw_value(unit), self.lower, self.upper)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,8 @@ PREPARATIONS: dict[str, Preparation] = {
         Preparation(
             "online",
             source="Wang et al., JMLR 25 (2024), the online experiments: as `paper`, with diverged trials as "
-            "infeasible ones, each task's -log error rates mapped to [-2, 2]",
+            "infeasible ones, each task's warped values mapped to [-2, 2]",
+            datasets=None,
             phases=(0, 1),
             online=True,
         ),

@@ -117,7 +117,7 @@ def test_an_empty_data_folder_says_so(tmp_path):
         (["data", "add", "own", "none.csv", "--space", "none.toml"], "hyperbo: none.toml: no such file"),
         (["data", "build", "--data", __file__], "hyperbo: pd1/mini:1.0.0: cannot be written: "),
         (["data", "build", f"pd1/{'x' * 300}"], "hyperbo: unknown dataset"),
-        (["prior", "info", "nowhere"], "hyperbo: nowhere holds no prior.json"),
+        (["prior", "info", "nowhere"], "hyperbo: no folder nowhere, and no name of a prior either"),
         (["report", "nowhere"], "hyperbo: nowhere: there is no such folder; name the folder"),
         (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use one of"),
         (["evaluate", "nowhere.toml"], "hyperbo: nowhere.toml: cannot be read: "),

@@ -14,7 +14,8 @@ import importlib, json, pkgutil, sys
 import hyperbo
 names = [m.name for m in pkgutil.walk_packages(hyperbo.__path__, "hyperbo.")]
 for name in names:
-    if not ("figure" in name or name.startswith("hyperbo.evaluation.report")):
+    plots, optuna = "hyperbo.evaluation.report", ("hyperbo.integrations.", "hyperbo.tuner")
+    if not ("figure" in name or name.startswith((plots, *optuna))):
         importlib.import_module(name)
 print(json.dumps([names, sorted(name.partition(".")[0] for name in sys.modules)]))
 """
@@ -44,7 +45,7 @@ def run(program: str) -> str:
     ).stdout
 
 
-def test_importing_hyperbo_pulls_in_no_pipeline_no_flow_and_no_plots() -> None:
+def test_importing_hyperbo_pulls_in_no_pipeline_no_flow_no_plots_and_no_optuna() -> None:
     names, loaded = json.loads(run(PROGRAM))
     assert {"hyperbo.gp.numerics", "hyperbo.methods.stbo", "hyperbo.prior", "hyperbo.simulate"} <= set(names)
     assert "jax" in loaded

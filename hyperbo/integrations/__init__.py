@@ -1,0 +1,1 @@
+"""Other libraries' ways to tune, with priors of this one."""

@@ -1,0 +1,113 @@
+"""Runs in a database, through Optuna's storages: opening one, and what to say where it cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from optuna.exceptions import StorageInternalError
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.study import Study, create_study
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from hyperbo.checkpoints import differences
+from hyperbo.errors import InvalidInputError, VersionConflictError
+
+_IDENTITY = "hyperbo:identity"
+# Another process may hold an SQLite file while it writes; this is far longer than any write takes.
+_SQLITE_SECONDS = 30
+
+
+def opened_study(
+    name: str,
+    storage: str | BaseStorage | None,
+    sampler: BaseSampler,
+    direction: Literal["minimize", "maximize"],
+    identity: Mapping[str, Any],
+) -> Study:
+    """Open a run, or begin it.
+
+    Args:
+      name: of the run in the storage.
+      storage: address of a database, or a storage; None: memory.
+      sampler: what proposes.
+      direction: of the objective.
+      identity: what the run depends on, as JSON.
+
+    Raises:
+      InvalidInputError: the database cannot be used, or the run has another direction.
+      VersionConflictError: the run was begun with another identity; the message says what differs.
+    """
+    with _said(_shown(storage)):
+        study = create_study(
+            study_name=name,
+            storage=_opened(storage),
+            sampler=sampler,
+            direction=direction,
+            load_if_exists=True,
+        )
+        if study.direction.name.lower() != direction:
+            raise InvalidInputError(
+                f"run {name!r} is to {study.direction.name.lower()}, the prior's objective to {direction}",
+                fix="use another name",
+            )
+        found = study.user_attrs.get(_IDENTITY)
+        if found is None and not study.get_trials(deepcopy=False):
+            study.set_user_attr(_IDENTITY, dict(identity))
+            found = identity
+    if found is None:
+        raise VersionConflictError(f"run {name!r} was not begun by a tuner; use another name")
+    different = differences(found, dict(identity))
+    if different:
+        raise VersionConflictError(
+            f"run {name!r} was begun otherwise: {'; '.join(different)}; use another name, and add its trials"
+        )
+    return study
+
+
+@contextmanager
+def database_errors(study: Study) -> Iterator[None]:
+    """Say of a database that cannot be used what is wrong with it.
+
+    Raises:
+      InvalidInputError: it cannot be used.
+    """
+    storage = getattr(study._storage, "_backend", study._storage)
+    with _said(_shown(getattr(storage, "url", None))):
+        yield
+
+
+@contextmanager
+def _said(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError, ArgumentError, ImportError) as error:
+        cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
+        reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        fix = "free it" if "locked" in reason else "look whether it is there, whole, and may be written"
+        raise InvalidInputError(f"the database cannot be used: {reason}", where=where, fix=fix) from error
+
+
+def _opened(storage: str | BaseStorage | None) -> BaseStorage:
+    if storage is None:
+        return InMemoryStorage()
+    if isinstance(storage, BaseStorage):
+        return storage
+    url = make_url(storage)
+    patient = url.get_backend_name() == "sqlite" and "timeout" not in url.query
+    return RDBStorage(
+        storage, engine_kwargs={"connect_args": {"timeout": _SQLITE_SECONDS}} if patient else None
+    )
+
+
+def _shown(storage: str | BaseStorage | None) -> str:
+    """The address without its password."""
+    if not isinstance(storage, str):
+        return "storage"
+    try:
+        return make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "storage"

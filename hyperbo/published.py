@@ -1,0 +1,66 @@
+"""Priors by name: those of the user's own catalogue, and those that ship with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hyperbo import prior as prior_files
+from hyperbo.errors import NotAvailableError
+from hyperbo.prior import Prior
+from hyperbo.prior_catalog import default_prior_dir, find_prior, lines
+from hyperbo.prior_entries import LINE_NAME, listed
+
+SHIPPED = Path(__file__).parent / "priors"
+
+
+def load_prior(reference: str | Path, catalog: Path | None = None) -> Prior:
+    """Load a prior by its name or its folder.
+
+    Args:
+      reference: as in `find_published`.
+      catalog: folder of priors that is looked into first; None: the default one.
+
+    Raises:
+      HyperBOError: as `find_published` and `hyperbo.prior.load_prior`.
+
+    >>> load_prior("pd1-mini/h-ekl").description.search_space.names
+    ('learning_rate', 'power', 'momentum', 'decay_steps_factor')
+    """
+    return prior_files.load_prior(find_published(reference, catalog))
+
+
+def find_published(reference: str | Path, catalog: Path | None = None) -> Path:
+    """Find the folder of a prior.
+
+    Args:
+      reference: a folder; or a line such as `pd1-mini/h-ekl`, for its prior in service; or
+        `<line>@<first digits>` for another. A folder that is there goes before a line of the same name.
+      catalog: folder of priors that is looked into before what ships with the package; None: the default one.
+
+    Raises:
+      NotAvailableError: there is no such folder, line or prior; the message lists the lines there are.
+      InvalidInputError: the reference is malformed or fits several priors, or a file is damaged.
+      VersionConflictError: a file has another format.
+    """
+    if Path(reference).is_dir():
+        return Path(reference)
+    text = str(reference)
+    line = text.partition("@")[0]
+    if not LINE_NAME.fullmatch(line):
+        raise NotAvailableError(
+            f"no folder {text}, and no name of a prior either; names are such as "
+            + listed(sorted(_known_lines(catalog)))
+        )
+    for root in catalogs(catalog):
+        if line in lines(root):
+            return find_prior(root, text)
+    raise NotAvailableError(f"no prior {text}; there are {listed(sorted(_known_lines(catalog)))}")
+
+
+def catalogs(catalog: Path | None = None) -> tuple[Path, ...]:
+    """Where priors are looked for by name, the first first."""
+    return (catalog or default_prior_dir(), SHIPPED)
+
+
+def _known_lines(catalog: Path | None) -> set[str]:
+    return {line for root in catalogs(catalog) for line in lines(root)}

@@ -1,0 +1,319 @@
+"""Ask and tell: tuning a model with a pre-trained prior, its trials in a database (extra `optuna`)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsFloat
+
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.prior import Prior
+from hyperbo.warping import output_warping
+
+try:
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        distribution_to_json,
+    )
+    from optuna.exceptions import UpdateFinishedTrialError
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial, TrialState, create_trial
+except ImportError as error:
+    raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
+
+from hyperbo.integrations.database import database_errors, opened_study
+from hyperbo.integrations.distributions import distributions_of
+from hyperbo.integrations.optuna import FAILED, HyperBOSampler, warped
+
+Status = Literal["running", "done", "infeasible", "failed"]
+
+
+@dataclass(frozen=True)
+class TuningTrial:
+    """One trial of a tuner.
+
+    Attributes:
+      number: 0, 1, ... in the order in which they were asked for.
+      hyperparameters: what to try.
+      status: what became of it.
+      objective: what was told, in its own unit; None where there is no value.
+    """
+
+    number: int
+    hyperparameters: Mapping[str, Any]
+    status: Status
+    objective: float | None
+
+
+class Tuner:
+    """Proposes hyperparameters by a prior, and takes in what came of them, in any order.
+
+    Everything lies in the storage once a method returns; any number of tuners, in any number of processes,
+    may work on one storage under one name, and one that is killed loses nothing.
+
+    Args:
+      prior: what `hyperbo.load_prior` returns.
+      space: what to tune. For a parameter of the prior, a part of its range or a wider one, (lower, upper); a
+        list of choices; one number, which is held; or a distribution of Optuna, such as
+        `IntDistribution(8, 512, log=True)`. Those of the prior that are not named have its whole range. Other
+        parameters are sampled without the prior.
+      storage: address of a database, `sqlite:///runs.db` or any other that Optuna's storages open, or such a
+        storage; None: memory.
+      name: of the run in the storage.
+      batch: what trials that are running mean for the next one: `kriging_believer`, `constant_liar`,
+        `local_penalization` or `thompson_sampling`.
+      seed: of all random numbers.
+
+    Raises:
+      InvalidInputError: a range, choice or name in `space` cannot be used, there is no such strategy, or the
+        database cannot be used.
+      VersionConflictError: the run in the storage was begun with another prior or space.
+
+    >>> import hyperbo
+    >>> prior = hyperbo.load_prior("pd1-mini/h-ekl")
+    >>> tuner = Tuner(prior, space={"learning_rate": (1e-4, 1.0), "power": 1.0})
+    >>> trial = tuner.ask()
+    >>> sorted(trial.hyperparameters)
+    ['decay_steps_factor', 'learning_rate', 'momentum', 'power']
+    >>> tuner.tell(trial, 0.23).status
+    'done'
+    >>> tuner.best.objective
+    0.23
+    """
+
+    def __init__(
+        self,
+        prior: Prior,
+        space: Mapping[str, Any] | None = None,
+        storage: str | BaseStorage | None = None,
+        name: str = "tuning",
+        batch: str = "kriging_believer",
+        seed: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.space = _distributions(prior, space or {})
+        self._warping = output_warping(prior.description.output_warping)
+        sampler = HyperBOSampler(prior, batch=batch, seed=seed, search_space=self.space)
+        identity = {
+            "prior": prior.identity,
+            "space": {key: json.loads(distribution_to_json(each)) for key, each in self.space.items()},
+        }
+        self.study: Study = opened_study(name, storage, sampler, self._warping.direction, identity)
+
+    def ask(self) -> TuningTrial:
+        """What to try next; it counts as running until something is told.
+
+        Raises:
+          InvalidInputError: the database cannot be used.
+          NumericalError: the acquisition function is nowhere finite.
+        """
+        with database_errors(self.study):
+            trial = self.study.ask()
+            try:
+                for name, distribution in self.space.items():
+                    trial._suggest(name, distribution)
+            except BaseException:
+                # A trial that has nothing to try must not wait for its result for ever.
+                trial.set_user_attr(FAILED, True)
+                self.study.tell(trial, state=TrialState.FAIL)
+                raise
+            return self._seen(self.study._storage.get_trial(trial._trial_id))
+
+    def tell(
+        self,
+        trial: TuningTrial | int,
+        objective: Any = None,
+        *,
+        infeasible: bool = False,
+        failed: bool = False,
+    ) -> TuningTrial:
+        """Say what came of a trial: its objective, that it is infeasible, or that it failed.
+
+        Args:
+          trial: what `ask` returned, or its number.
+          objective: a finite number, in the unit and direction of the prior's, such as an error rate.
+          infeasible: its hyperparameters have no result, such as where training diverges; others like them
+            will be avoided.
+          failed: something else went wrong; nothing is learned from it.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          InvalidInputError: no such trial, it was told before, or the objective is none that can be used;
+            what was told before stays.
+        """
+        number = trial.number if isinstance(trial, TuningTrial) else trial
+        value = self._checked(objective, infeasible, failed, where=f"trial {number}")
+        with database_errors(self.study):
+            found = self._running(number)
+            if isinstance(trial, TuningTrial) and self._seen(found).hyperparameters != trial.hyperparameters:
+                raise InvalidInputError(
+                    "it has other hyperparameters here",
+                    where=f"trial {number}",
+                    fix="tell it to the tuner that was asked for it",
+                )
+            state = TrialState.COMPLETE if value is not None else TrialState.FAIL
+            try:
+                if failed:
+                    self.study._storage.set_trial_user_attr(found._trial_id, FAILED, True)
+                self.study.tell(number, value, state=state)
+            except (ValueError, UpdateFinishedTrialError):
+                # Another process has told it since.
+                self._running(number)
+                raise
+            return self._seen(self.study._storage.get_trial(found._trial_id))
+
+    def add(
+        self,
+        hyperparameters: Mapping[str, Any],
+        objective: Any = None,
+        *,
+        infeasible: bool = False,
+    ) -> TuningTrial:
+        """Take in a trial that was run before, or by other means.
+
+        Args:
+          hyperparameters: a value for each parameter of the space.
+          objective: as in `tell`.
+          infeasible: as in `tell`.
+
+        Raises:
+          InvalidInputError: a parameter is missing, unknown or outside of its range, or as in `tell`.
+        """
+        value = self._checked(objective, infeasible, False, where="trial to be added")
+        values = _inside(self.space, hyperparameters)
+        state = TrialState.COMPLETE if value is not None else TrialState.FAIL
+        with database_errors(self.study):
+            self.study.add_trial(
+                create_trial(state=state, value=value, params=values, distributions=self.space)
+            )
+            return self.trials[-1]
+
+    @property
+    def trials(self) -> list[TuningTrial]:
+        """All trials, in the order of their numbers."""
+        with database_errors(self.study):
+            return [
+                self._seen(each) for each in self.study.get_trials(deepcopy=False) if self._is_whole(each)
+            ]
+
+    @property
+    def best(self) -> TuningTrial | None:
+        """The trial with the best objective; None while there is none."""
+        done = [each for each in self.trials if each.objective is not None]
+        sign = 1.0 if self._warping.direction == "minimize" else -1.0
+        return min(done, key=lambda each: sign * (each.objective or 0.0), default=None)
+
+    def _checked(self, objective: Any, infeasible: bool, failed: bool, where: str) -> float | None:
+        if (objective is not None) + infeasible + failed != 1:
+            raise InvalidInputError(
+                f"objective = {objective}, infeasible = {infeasible}, failed = {failed}",
+                where=where,
+                fix="tell one of the three",
+            )
+        if objective is None:
+            return None
+        if not isinstance(objective, SupportsFloat):
+            raise InvalidInputError(f"objective {objective!r} is no number", where=where)
+        value = float(objective)
+        if not math.isfinite(value):
+            raise InvalidInputError(f"objective {value}", where=where, fix="tell it infeasible=True")
+        warped(self._warping.name, value, where=where)
+        return value
+
+    def _running(self, number: int) -> FrozenTrial:
+        known = {each.number: each for each in self.study.get_trials(deepcopy=False)}
+        if number not in known:
+            raise InvalidInputError(
+                f"there is no trial {number}",
+                where=f"run {self.study.study_name!r}",
+                fix=f"its trials are 0 to {len(known) - 1}" if known else "ask for one first",
+            )
+        found = known[number]
+        if found.state.is_finished():
+            seen = self._seen(found)
+            was = seen.status if seen.objective is None else f"{seen.objective}"
+            raise InvalidInputError("it was told before", where=f"trial {number}", fix=f"it stays {was}")
+        return found
+
+    def _is_whole(self, trial: FrozenTrial) -> bool:
+        """Whether all its values are known: another process may be about to choose them."""
+        return trial.params.keys() >= self.space.keys()
+
+    def _seen(self, trial: FrozenTrial) -> TuningTrial:
+        status: Status = "running"
+        if trial.state == TrialState.COMPLETE:
+            status = "done"
+        elif trial.state.is_finished():
+            status = "failed" if trial.user_attrs.get(FAILED, False) else "infeasible"
+        return TuningTrial(trial.number, dict(trial.params), status, trial.value)
+
+
+def _distributions(prior: Prior, given: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+    """What is tuned: the prior's parameters first, each in the range given or its own."""
+    own = distributions_of(prior.description.search_space)
+    for name in given.keys() - own.keys():
+        meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
+        if meant:
+            raise InvalidInputError(
+                f"the prior has no parameter {name!r}", fix=f"if {meant[0]!r} is meant, write that"
+            )
+    return {**own, **{name: _distribution(name, each) for name, each in given.items()}}
+
+
+def _distribution(name: str, given: Any) -> BaseDistribution:
+    try:
+        if isinstance(given, BaseDistribution):
+            return given
+        if isinstance(given, int | float):
+            return FloatDistribution(float(given), float(given))
+        if isinstance(given, tuple) and len(given) == 2:
+            return FloatDistribution(float(given[0]), float(given[1]))
+        if isinstance(given, list):
+            return CategoricalDistribution(given)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{given!r}: {error}", where=f"parameter {name!r}") from error
+    raise InvalidInputError(
+        f"{given!r} says no values",
+        where=f"parameter {name!r}",
+        fix="give (lower, upper), a list of choices, a number, or a distribution of Optuna",
+    )
+
+
+def _words(distribution: BaseDistribution) -> str:
+    """What a distribution allows, for a message."""
+    if isinstance(distribution, CategoricalDistribution):
+        return ", ".join(map(str, distribution.choices))
+    limits = vars(distribution)
+    step = f" in steps of {limits['step']}" if limits.get("step") else ""
+    return f"[{limits['low']}, {limits['high']}]{step}"
+
+
+def _inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of all parameters, each checked."""
+    missing, unknown = sorted(space.keys() - given.keys()), sorted(given.keys() - space.keys())
+    if missing or unknown:
+        said = [
+            f"{', '.join(names)} {what}"
+            for names, what in ((missing, "missing"), (unknown, "unknown"))
+            if names
+        ]
+        raise InvalidInputError("; ".join(said), where="hyperparameters", fix=f"give {', '.join(space)}")
+    for name, distribution in space.items():
+        try:
+            fits = distribution._contains(distribution.to_internal_repr(given[name]))
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise InvalidInputError(
+                f"{name} = {given[name]!r} is outside of {_words(distribution)}",
+                where="hyperparameters",
+            )
+    return dict(given)
