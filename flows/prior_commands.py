@@ -11,8 +11,6 @@ import typer
 
 from flows.data_commands import DataDir
 from flows.jobs import prepare_process
-from hyperbo.prior_entries import CURRENT_NAME
-from hyperbo.warping import output_warping
 
 if TYPE_CHECKING:
     from hyperbo.prior import PriorDescription
@@ -28,6 +26,15 @@ Catalog = Annotated[
     typer.Option("--catalog", envvar="HYPERBO_PRIOR_DIR", help="Folder of priors.", show_default=False),
 ]
 LineName = Annotated[str, typer.Argument(metavar="LINE", help="Such as pd1-mini/h-nll.", show_default=False)]
+
+PriorName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PRIOR",
+        help="Folder of a prior; or a line, for its prior in service; or <line>@<first digits>.",
+        show_default=False,
+    ),
+]
 
 
 def _catalog(given: Path | None) -> Path:
@@ -126,36 +133,36 @@ def prior_rollback(
 
 
 @prior_app.command("info")
-def prior_info(
-    prior: Annotated[
-        str,
-        typer.Argument(
-            metavar="PRIOR",
-            help="Folder of a prior; or a line, for its prior in service; or <line>@<first digits>.",
-            show_default=False,
-        ),
-    ],
-    catalog: Catalog = None,
-) -> None:
+def prior_info(prior: PriorName, catalog: Catalog = None) -> None:
     """Describe a pre-trained prior: what it was trained on, how, and what was decided on it."""
     from hyperbo.prior import load_prior
-    from hyperbo.prior_catalog import read_line
-    from hyperbo.published import find_published
+    from hyperbo.published import decisions_on, find_published
 
     folder = find_published(prior, catalog)
-    # Of a prior in a catalogue, what was decided on it stands beside it.
-    line = "/".join(folder.parts[-3:-1])
-    is_entry = (folder.parent / CURRENT_NAME).is_file() and not Path(prior).is_dir()
-    decisions = read_line(folder.parents[2], line).history if is_entry else ()
+    decisions = decisions_on(prior, catalog)
     description = load_prior(folder).description
     typer.echo(f"folder: {folder}")
     for each in decisions:
-        if each.prior == folder.name:
-            typer.echo(f"{_words(each.action)}: {each.at}, {each.reason}")
-            if each.evidence:
-                typer.echo("\n".join(_stated("evidence", each.evidence, "  ")))
+        typer.echo(f"{_words(each.action)}: {each.at}, {each.reason}")
+        if each.evidence:
+            typer.echo("\n".join(_stated("evidence", each.evidence, "  ")))
     for text in _described(description):
         typer.echo(text)
+
+
+@prior_app.command("explain")
+def prior_explain(
+    prior: PriorName,
+    out: Annotated[Path, typer.Option(help="The page, an HTML file that needs nothing else.")],
+    catalog: Catalog = None,
+) -> None:
+    """Write a page of pictures of what a prior believes: where to look, how sure, how far a result tells."""
+    prepare_process()
+    from hyperbo.evaluation.report_of_prior import write_prior_page
+    from hyperbo.published import decisions_on, load_prior
+
+    found = load_prior(prior, catalog)
+    typer.echo(write_prior_page(found, prior, decisions_on(prior, catalog), out))
 
 
 @prior_app.command("pull")
@@ -201,6 +208,8 @@ def _words(action: Action) -> str:
 
 
 def _described(description: PriorDescription) -> Iterator[str]:
+    from hyperbo.warping import output_warping
+
     for name in (field.name for field in fields(description)):
         value = getattr(description, name)
         if name == "search_space":

@@ -7,8 +7,9 @@ from pathlib import Path
 from hyperbo import prior as prior_files
 from hyperbo.errors import NotAvailableError
 from hyperbo.prior import Prior
-from hyperbo.prior_catalog import default_prior_dir, find_prior, lines
-from hyperbo.prior_entries import LINE_NAME, listed
+from hyperbo.prior_catalog import default_prior_dir, find_prior, lines, read_line
+from hyperbo.prior_entries import CURRENT_NAME, LINE_NAME, listed
+from hyperbo.prior_history import Decision
 
 SHIPPED = Path(__file__).parent / "priors"
 
@@ -55,6 +56,26 @@ def find_published(reference: str | Path, catalog: Path | None = None) -> Path:
         if line in lines(root):
             return find_prior(root, text)
     raise NotAvailableError(f"no prior {text}; there are {listed(sorted(_known_lines(catalog)))}")
+
+
+def decisions_on(reference: str | Path, catalog: Path | None = None) -> tuple[Decision, ...]:
+    """What was decided on a prior of a catalogue, oldest first; nothing on one that is given by its folder.
+
+    Args:
+      reference: as in `find_published`.
+      catalog: as there.
+
+    Raises:
+      HyperBOError: as `find_published`.
+
+    >>> [each.action for each in decisions_on("pd1-mini/h-ekl", SHIPPED)]
+    ['promoted']
+    """
+    folder = find_published(reference, catalog)
+    if Path(reference).is_dir() or not (folder.parent / CURRENT_NAME).is_file():
+        return ()
+    history = read_line(folder.parents[2], "/".join(folder.parts[-3:-1])).history
+    return tuple(each for each in history if each.prior == folder.name)
 
 
 def catalogs(catalog: Path | None = None) -> tuple[Path, ...]:

@@ -66,15 +66,7 @@ def render_report(
     records: pd.DataFrame, metadata: EvaluationMetadata, losses: pd.DataFrame | None = None
 ) -> str:
     """The page that `write_report` writes; the same input gives the same page."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=number, count=count, json=_json, unbroken=_unbroken)
-    environment.tests.update(nan=math.isnan, infinite=math.isinf)
+    environment = page_environment()
     regrets = simple_regrets(records, metadata)
     if losses is not None:
         validate_losses(losses)
@@ -88,6 +80,20 @@ def render_report(
         **sections.cost_section(metadata),
         **aggregates,
     )
+
+
+def page_environment() -> jinja2.Environment:
+    """The templates of pages, with what all of them write numbers and names by."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, count=count, json=_json, unbroken=_unbroken)
+    environment.tests.update(nan=math.isnan, infinite=math.isinf)
+    return environment
 
 
 def _aggregates(
