@@ -29,7 +29,7 @@ from flows.tune_display import Show, View
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.evaluation.findings import count
 from hyperbo.integrations.database import database_errors
-from hyperbo.integrations.optuna import warped
+from hyperbo.integrations.study_history import warped
 from hyperbo.tuner import Tuner, TuningTrial
 from hyperbo.warping import output_warping
 
@@ -193,7 +193,7 @@ class CommandRun:
         fix = "let it print the objective on its last line, or write it to a file that --objective-file names"
         if outcome.objective is not None:
             try:
-                warped(self._warping.name, outcome.objective)
+                warped(self._warping, outcome.objective)
                 return
             except InvalidInputError as error:
                 reason, fix = error.what, error.fix

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from flows.online import PREPARATION, describe, with_steps
 from flows.progress import progress_line
@@ -13,7 +15,7 @@ from hyperbo.files import write_atomically
 from hyperbo.online import ONLINE_METHODS, Retrained
 from hyperbo.pretrain import Job
 from hyperbo.prior import Prior, save_prior
-from hyperbo.prior_catalog import add_prior, promote
+from hyperbo.prior_catalog import add_prior, promote, read_line
 from hyperbo.prior_entries import LINE_NAME, PRIOR_FILES, content_id, listed
 from hyperbo.prior_history import from_json
 from pd1_builder.catalog import find
@@ -68,7 +70,7 @@ def train_prior(
         save_prior(Path(folder), Prior(trained.gp, description))
         prior_id = add_prior(catalog, line, Path(folder))
     reason = f"Trained by hand on {data.provenance.dataset}."
-    promote(catalog, line, prior_id, reason, {"dataset": data.provenance.dataset, "method": method})
+    _put_into_service(catalog, line, prior_id, reason, {"dataset": data.provenance.dataset, "method": method})
     return prior_id
 
 
@@ -109,8 +111,19 @@ def pull_prior(catalog: Path, reference: str, source: str) -> str:
         for name, content in zip(PRIOR_FILES, contents, strict=True):
             write_atomically(Path(folder) / name, content)
         add_prior(catalog, line, Path(folder))
-    promote(catalog, line, prior_id, f"Pulled from {source}.", {"source": source})
+    _put_into_service(catalog, line, prior_id, f"Pulled from {source}.", {"source": source})
     return prior_id
+
+
+def _put_into_service(
+    catalog: Path, line: str, prior_id: str, reason: str, evidence: Mapping[str, Any]
+) -> None:
+    found = read_line(catalog, line)
+    if found.current != prior_id:
+        # A prior may come back: the decision is another one than that of the first time.
+        promote(
+            catalog, line, prior_id, reason, {**evidence, "decision": len(found.history) + 1}, since=found
+        )
 
 
 def _fetched(url: str) -> bytes:

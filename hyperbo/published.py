@@ -52,10 +52,15 @@ def find_published(reference: str | Path, catalog: Path | None = None) -> Path:
             f"no folder {text}, and no name of a prior either; names are such as "
             + listed(sorted(_known_lines(catalog)))
         )
+    missing: NotAvailableError | None = None
     for root in catalogs(catalog):
         if line in lines(root):
-            return find_prior(root, text)
-    raise NotAvailableError(f"no prior {text}; there are {listed(sorted(_known_lines(catalog)))}")
+            try:
+                return find_prior(root, text)
+            except NotAvailableError as error:
+                # A line that has only candidates does not hide the one that ships.
+                missing = missing or error
+    raise missing or NotAvailableError(f"no prior {text}; there are {listed(sorted(_known_lines(catalog)))}")
 
 
 def decisions_on(reference: str | Path, catalog: Path | None = None) -> tuple[Decision, ...]:

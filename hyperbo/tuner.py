@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
@@ -14,12 +14,7 @@ from hyperbo.prior import Prior
 from hyperbo.warping import output_warping
 
 try:
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        distribution_to_json,
-    )
+    from optuna.distributions import distribution_to_json
     from optuna.exceptions import UpdateFinishedTrialError
     from optuna.storages import BaseStorage
     from optuna.study import Study
@@ -28,8 +23,9 @@ except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 from hyperbo.integrations.database import database_errors, opened_study
-from hyperbo.integrations.distributions import distributions_of
-from hyperbo.integrations.optuna import FAILED, HyperBOSampler, warped
+from hyperbo.integrations.given_space import inside, space_of
+from hyperbo.integrations.optuna import HyperBOSampler
+from hyperbo.integrations.study_history import FAILED, TOLD, warped
 
 Status = Literal["running", "done", "infeasible", "failed"]
 
@@ -97,7 +93,7 @@ class Tuner:
         seed: int = 0,
     ) -> None:
         self.prior = prior
-        self.space = _distributions(prior, space or {})
+        self.space = space_of(prior.description.search_space, {} if space is None else space)
         self._warping = output_warping(prior.description.output_warping)
         sampler = HyperBOSampler(prior, batch=batch, seed=seed, search_space=self.space)
         identity = {
@@ -127,7 +123,7 @@ class Tuner:
 
     def tell(
         self,
-        trial: TuningTrial | int,
+        trial: TuningTrial | Any,
         objective: Any = None,
         *,
         infeasible: bool = False,
@@ -149,7 +145,7 @@ class Tuner:
           InvalidInputError: no such trial, it was told before, or the objective is none that can be used;
             what was told before stays.
         """
-        number = trial.number if isinstance(trial, TuningTrial) else trial
+        number = trial.number if isinstance(trial, TuningTrial) else _number(trial)
         value = self._checked(objective, infeasible, failed, where=f"trial {number}")
         with database_errors(self.study):
             found = self._running(number)
@@ -188,13 +184,19 @@ class Tuner:
           InvalidInputError: a parameter is missing, unknown or outside of its range, or as in `tell`.
         """
         value = self._checked(objective, infeasible, False, where="trial to be added")
-        values = _inside(self.space, hyperparameters)
+        values = inside(self.space, hyperparameters)
         state = TrialState.COMPLETE if value is not None else TrialState.FAIL
+        template = create_trial(
+            state=state,
+            value=value,
+            params=values,
+            distributions=self.space,
+            system_attrs={TOLD: True} if infeasible else {},
+        )
         with database_errors(self.study):
-            self.study.add_trial(
-                create_trial(state=state, value=value, params=values, distributions=self.space)
-            )
-            return self.trials[-1]
+            # As `Study.add_trial` does, which does not say which trial it made.
+            storage = self.study._storage
+            return self._seen(storage.get_trial(storage.create_new_trial(self.study._study_id, template)))
 
     @property
     def trials(self) -> list[TuningTrial]:
@@ -207,7 +209,7 @@ class Tuner:
     @property
     def best(self) -> TuningTrial | None:
         """The trial with the best objective; None while there is none."""
-        done = [each for each in self.trials if each.objective is not None]
+        done = [each for each in self.trials if each.status == "done"]
         sign = 1.0 if self._warping.direction == "minimize" else -1.0
         return min(done, key=lambda each: sign * (each.objective or 0.0), default=None)
 
@@ -220,12 +222,8 @@ class Tuner:
             )
         if objective is None:
             return None
-        if not isinstance(objective, SupportsFloat):
-            raise InvalidInputError(f"objective {objective!r} is no number", where=where)
-        value = float(objective)
-        if not math.isfinite(value):
-            raise InvalidInputError(f"objective {value}", where=where, fix="tell it infeasible=True")
-        warped(self._warping.name, value, where=where)
+        value = _finite(objective, where)
+        warped(self._warping, value, where=where)
         return value
 
     def _running(self, number: int) -> FrozenTrial:
@@ -241,6 +239,10 @@ class Tuner:
             seen = self._seen(found)
             was = seen.status if seen.objective is None else f"{seen.objective}"
             raise InvalidInputError("it was told before", where=f"trial {number}", fix=f"it stays {was}")
+        if found.state == TrialState.WAITING or not self._is_whole(found):
+            raise InvalidInputError(
+                "it was never asked for to the end", where=f"trial {number}", fix="ask for another"
+            )
         return found
 
     def _is_whole(self, trial: FrozenTrial) -> bool:
@@ -252,68 +254,29 @@ class Tuner:
         if trial.state == TrialState.COMPLETE:
             status = "done"
         elif trial.state.is_finished():
-            status = "failed" if trial.user_attrs.get(FAILED, False) else "infeasible"
-        return TuningTrial(trial.number, dict(trial.params), status, trial.value)
+            is_told = trial.system_attrs.get(TOLD, False) and not trial.user_attrs.get(FAILED, False)
+            status = "infeasible" if is_told else "failed"
+        objective = trial.value if status == "done" else None
+        return TuningTrial(trial.number, dict(trial.params), status, objective)
 
 
-def _distributions(prior: Prior, given: Mapping[str, Any]) -> dict[str, BaseDistribution]:
-    """What is tuned: the prior's parameters first, each in the range given or its own."""
-    own = distributions_of(prior.description.search_space)
-    for name in given.keys() - own.keys():
-        meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
-        if meant:
-            raise InvalidInputError(
-                f"the prior has no parameter {name!r}", fix=f"if {meant[0]!r} is meant, write that"
-            )
-    return {**own, **{name: _distribution(name, each) for name, each in given.items()}}
-
-
-def _distribution(name: str, given: Any) -> BaseDistribution:
+def _number(given: Any) -> int:
     try:
-        if isinstance(given, BaseDistribution):
-            return given
-        if isinstance(given, int | float):
-            return FloatDistribution(float(given), float(given))
-        if isinstance(given, tuple) and len(given) == 2:
-            return FloatDistribution(float(given[0]), float(given[1]))
-        if isinstance(given, list):
-            return CategoricalDistribution(given)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{given!r}: {error}", where=f"parameter {name!r}") from error
-    raise InvalidInputError(
-        f"{given!r} says no values",
-        where=f"parameter {name!r}",
-        fix="give (lower, upper), a list of choices, a number, or a distribution of Optuna",
-    )
+        return operator.index(given)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"{given!r} is no trial", fix="give what `ask` returned, or its number"
+        ) from error
 
 
-def _words(distribution: BaseDistribution) -> str:
-    """What a distribution allows, for a message."""
-    if isinstance(distribution, CategoricalDistribution):
-        return ", ".join(map(str, distribution.choices))
-    limits = vars(distribution)
-    step = f" in steps of {limits['step']}" if limits.get("step") else ""
-    return f"[{limits['low']}, {limits['high']}]{step}"
-
-
-def _inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, each checked."""
-    missing, unknown = sorted(space.keys() - given.keys()), sorted(given.keys() - space.keys())
-    if missing or unknown:
-        said = [
-            f"{', '.join(names)} {what}"
-            for names, what in ((missing, "missing"), (unknown, "unknown"))
-            if names
-        ]
-        raise InvalidInputError("; ".join(said), where="hyperparameters", fix=f"give {', '.join(space)}")
-    for name, distribution in space.items():
-        try:
-            fits = distribution._contains(distribution.to_internal_repr(given[name]))
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise InvalidInputError(
-                f"{name} = {given[name]!r} is outside of {_words(distribution)}",
-                where="hyperparameters",
-            )
-    return dict(given)
+def _finite(objective: Any, where: str) -> float:
+    is_number = isinstance(objective, SupportsFloat) and not isinstance(objective, bool)
+    try:
+        value = float(objective) if is_number else None
+    except (TypeError, ValueError, OverflowError):
+        value = None
+    if value is None:
+        raise InvalidInputError(f"objective {objective!r} is no number", where=where)
+    if not math.isfinite(value):
+        raise InvalidInputError(f"objective {value}", where=where, fix="tell it infeasible=True")
+    return value

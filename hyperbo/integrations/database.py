@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from optuna.exceptions import StorageInternalError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.study import Study, create_study
+from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from hyperbo.checkpoints import differences
 from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.staging import lock
 
 _IDENTITY = "hyperbo:identity"
 # Another process may hold an SQLite file while it writes; this is far longer than any write takes.
@@ -41,7 +44,7 @@ def opened_study(
       InvalidInputError: the database cannot be used, or the run has another direction.
       VersionConflictError: the run was begun with another identity; the message says what differs.
     """
-    with _said(_shown(storage)):
+    with _said(_shown(storage)), _alone(storage):
         study = create_study(
             study_name=name,
             storage=_opened(storage),
@@ -84,7 +87,7 @@ def database_errors(study: Study) -> Iterator[None]:
 def _said(where: str) -> Iterator[None]:
     try:
         yield
-    except (StorageInternalError, SQLAlchemyError, ArgumentError, ImportError) as error:
+    except (StorageInternalError, SQLAlchemyError, ImportError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
         reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
         fix = "free it" if "locked" in reason else "look whether it is there, whole, and may be written"
@@ -97,10 +100,37 @@ def _opened(storage: str | BaseStorage | None) -> BaseStorage:
     if isinstance(storage, BaseStorage):
         return storage
     url = make_url(storage)
-    patient = url.get_backend_name() == "sqlite" and "timeout" not in url.query
-    return RDBStorage(
-        storage, engine_kwargs={"connect_args": {"timeout": _SQLITE_SECONDS}} if patient else None
-    )
+    if url.get_backend_name() != "sqlite":
+        return RDBStorage(storage)
+    patience = {} if "timeout" in url.query else {"connect_args": {"timeout": _SQLITE_SECONDS}}
+    opened = RDBStorage(storage, engine_kwargs=patience)
+    # Optuna looks whether a trial runs, and then writes: with SQLite's default two processes could do so at
+    # once, and one result would be lost. So a transaction takes the right to write as it begins.
+    event.listen(opened.engine, "connect", _leave_transactions_to_us)
+    event.listen(opened.engine, "begin", _begin_writing)
+    opened.engine.dispose()
+    return opened
+
+
+def _leave_transactions_to_us(connection: Any, record: Any) -> None:
+    connection.isolation_level = None
+
+
+def _begin_writing(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _alone(storage: str | BaseStorage | None) -> Iterator[None]:
+    """Let one process at a time make the tables of an SQLite file, and begin a run in it."""
+    url = make_url(storage) if isinstance(storage, str) else None
+    is_file = url is not None and url.get_backend_name() == "sqlite" and url.database
+    file = Path(str(url.database)) if url is not None and is_file else None
+    if file is None or not file.parent.is_dir():
+        yield
+        return
+    with lock(file, lambda: None):
+        yield
 
 
 def _shown(storage: str | BaseStorage | None) -> str:

@@ -11,7 +11,6 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hyperbo.search_space import SearchSpace
 from hyperbo.tuning import Choices, Range
 
 
@@ -41,14 +40,6 @@ def value_of(distribution: BaseDistribution, raw: float) -> Any:
     if isinstance(distribution, FloatDistribution):
         return min(max(raw, distribution.low), distribution.high)
     raise TypeError(f"{distribution} has no number")
-
-
-def distributions_of(space: SearchSpace) -> dict[str, FloatDistribution]:
-    """A search space as Optuna names it; its scaling of 1 - x is one that Optuna does not know."""
-    return {
-        each.name: FloatDistribution(each.lower, each.upper, log=each.scaling == "log")
-        for each in space.parameters
-    }
 
 
 def as_number(value: Any) -> float | None:

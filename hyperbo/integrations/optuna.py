@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
-import time
+import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -18,29 +16,16 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.integrations.distributions import as_number, placed, value_of
+from hyperbo.integrations.distributions import placed, value_of
+from hyperbo.integrations.study_history import PROPOSED, TOLD, history_of, numbers, wait_for_others
 from hyperbo.prior import Prior
 from hyperbo.published import load_prior
-from hyperbo.tuning import (
-    BatchStrategy,
-    Choices,
-    History,
-    Range,
-    Region,
-    coordinates,
-    propose,
-    require_strategy,
-)
+from hyperbo.tuning import BatchStrategy, Choices, History, Range, Region, propose, require_strategy
 from hyperbo.warping import output_warping
 
 logger = logging.getLogger(__name__)
 
-# What a trial is going to try, written before its parameters are suggested one by one.
-PROPOSED = "hyperbo:proposed"
-# Set on a failed trial of which the hyperparameters are not the cause.
-FAILED = "hyperbo:failed"
-# So long a trial waits for those before it to say what they try; one that is older was killed, or is no ask.
-_PATIENCE, _POLL = timedelta(seconds=10), 0.02
+_SEEDS = 2**32
 
 
 class HyperBOSampler(BaseSampler):
@@ -48,25 +33,28 @@ class HyperBOSampler(BaseSampler):
 
     GP-UCB of the prior, conditioned on the study's trials, is maximised over the ranges suggested. They are
     taken in the prior's scaling; they may be a part of the prior's or reach beyond; integers, steps and
-    choices among numbers are rounded to. Trials that failed count as infeasible, trials that run as the batch
-    strategy says, and pruned ones are left out. Parameters that the prior does not know are sampled
-    independently. A parameter of the prior that is suggested only sometimes, or for the first time, is chosen
-    by the prior given what the trial has so far; where a trial lacks one, it is taken to be at the prior's
-    own best guess, or at the value in `fixed`.
+    choices among numbers are rounded to. A trial that fails or returns NaN counts as infeasible, unless its
+    user attribute `hyperbo:failed` is set; a pruned one counts with its last intermediate value; one that
+    runs, as the batch strategy says. Parameters that the prior does not know are sampled independently. A
+    parameter of the prior that is suggested only sometimes, or for the first time, is chosen by the prior
+    given what the trial has so far; where a trial lacks one, it is taken to be at the prior's own best guess,
+    or at the value in `fixed`.
 
     Args:
       prior: a prior, or what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`.
       fixed: values of parameters of the prior that the objective holds and does not suggest.
       batch: what running trials mean for the next: `constant_liar`, `kriging_believer`, `local_penalization`
         or `thompson_sampling`.
-      seed: of all random numbers; None: another one each time.
+      seed: of all random numbers, with the trial's number; None: another one each time.
       independent_sampler: for parameters that the prior does not know; None: Optuna's TPE.
-      search_space: what will be suggested, where that is known before the first trial.
+      search_space: what every trial will suggest, where that is known before the first. It is then chosen
+        when the trial is asked for, and waits for what other processes are just about to choose.
 
     Raises:
-      InvalidInputError: no such strategy, or a fixed value that is no parameter of the prior.
+      InvalidInputError: no such strategy, a fixed value that is no parameter of the prior, a range that has
+        no place in the prior, or a seed outside of [0, 2^32).
 
-    >>> import optuna
+    >>> import math, optuna
     >>> sampler = HyperBOSampler("pd1-mini/h-ekl", seed=0, fixed={"power": 1.0, "decay_steps_factor": 0.9})
     >>> study = optuna.create_study(sampler=sampler)
     >>> def objective(trial):
@@ -87,6 +75,8 @@ class HyperBOSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
+        if seed is not None and not 0 <= seed < _SEEDS:
+            raise InvalidInputError(f"seed = {seed}", fix="give one from 0 to 4294967295")
         self._prior = prior if isinstance(prior, Prior) else load_prior(prior)
         self._strategy: BatchStrategy = require_strategy(batch)
         self._warping = output_warping(self._prior.description.output_warping)
@@ -94,11 +84,25 @@ class HyperBOSampler(BaseSampler):
         self._fixed = {name: float(value) for name, value in (fixed or {}).items()}
         Region.of(self._space, self._fixed)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        self._independent = independent_sampler or TPESampler(seed=self._seed)
-        self._given = None if search_space is None else self._known(search_space)
+        self._independent = independent_sampler
+        self._given: dict[str, BaseDistribution] | None = None
+        self._whole: frozenset[str] | None = None
+        if search_space is not None:
+            Region.of(self._space, self._ranges(search_space))
+            self._given, self._whole = self._known(search_space), frozenset(search_space)
         self._intersection = IntersectionSearchSpace()
         self._guess: dict[str, float] | None = None
+        self._chosen: dict[int, dict[str, Any]] = {}
         self._is_said = False
+        # Of trials that threads ask for, each must see what those before it try.
+        self._choosing = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_choosing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._choosing = threading.RLock()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters of the prior that are known to be suggested."""
@@ -119,10 +123,10 @@ class HyperBOSampler(BaseSampler):
         self._require_direction(study)
         if not search_space:
             return {}
-        enqueued = trial.system_attrs.get("fixed_params", {})
-        values = self._proposed(study, trial, search_space, {**enqueued, **trial.params})
-        study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, values)
-        return values
+        chosen = self._chosen.pop(trial._trial_id, {})
+        if chosen.keys() == search_space.keys():
+            return chosen
+        return self._proposed(study, trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -133,24 +137,44 @@ class HyperBOSampler(BaseSampler):
           InvalidInputError, NumericalError: as `sample_relative`.
         """
         self._require_direction(study)
-        if not self._known({param_name: param_distribution}):
+        if not self._ranges({param_name: param_distribution}):
             self._say_unknown(trial, param_name)
-            return self._independent.sample_independent(study, trial, param_name, param_distribution)
-        return self._proposed(study, trial, {param_name: param_distribution}, trial.params)[param_name]
+            independent = self._independent_of(trial)
+            return independent.sample_independent(study, trial, param_name, param_distribution)
+        return self._proposed(study, trial, {param_name: param_distribution})[param_name]
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Prepare the independent sampler."""
-        self._independent.before_trial(study, trial)
+        """Choose at once where all that is suggested is known: other processes see it from then on."""
+        self._independent_of(trial).before_trial(study, trial)
+        if self._given:
+            try:
+                self._require_direction(study)
+                wait_for_others(study, trial)
+                self._chosen[trial._trial_id] = self._proposed(study, trial, self._given)
+            except BaseException:
+                # A trial that has nothing to try must not wait for its result for ever.
+                study._storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL)
+                raise
 
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Tell the independent sampler."""
-        self._independent.after_trial(study, trial, state, values)
+        """Mark a failed trial as told: a trial that a killed process left has no mark."""
+        self._independent_of(trial).after_trial(study, trial, state, values)
+        self._chosen.pop(trial._trial_id, None)
+        if state == TrialState.FAIL:
+            study._storage.set_trial_system_attr(trial._trial_id, TOLD, True)
 
     def reseed_rng(self) -> None:
-        """Reseed the independent sampler; choices by the prior have a stream for every trial."""
-        self._independent.reseed_rng()
+        """Reseed an independent sampler that was given; all else has a stream for every trial."""
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    def _independent_of(self, trial: FrozenTrial) -> BaseSampler:
+        if self._independent is not None:
+            return self._independent
+        seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0]
+        return TPESampler(seed=int(seed))
 
     def _known(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
         """Those of parameters of the prior, over numbers."""
@@ -172,26 +196,28 @@ class HyperBOSampler(BaseSampler):
             )
 
     def _proposed(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        distributions: Mapping[str, BaseDistribution],
-        known: Mapping[str, Any],
+        self, study: Study, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values of the distributions, given those that are known already."""
-        ranges: dict[str, Range | Choices | float] = {**self._guessed(), **_numbers(known, self._space.names)}
-        ranges |= {name: each for name, each in self._ranges(distributions).items() if name not in known}
-        if self._given is not None:
-            _wait(study, trial)
-        region = Region.of(self._space, ranges)
-        salt = zlib.crc32("\n".join(sorted(distributions)).encode())
-        random = np.random.default_rng([self._seed, trial.number, salt])
-        raw = self._choice(region, self._history(study, trial), random)
-        chosen = dict(zip(self._space.names, raw.tolist(), strict=True))
-        return {
-            name: known[name] if name in known else value_of(each, chosen[name])
-            for name, each in distributions.items()
-        }
+        """Values of the distributions, given those that the trial has; from then on others see them."""
+        with self._choosing:
+            known = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+            ranges = self._ranges(distributions)
+            held = {**self._guessed(), **numbers(known, self._space.names)}
+            region = Region.of(
+                self._space, {**held, **{name: each for name, each in ranges.items() if name not in known}}
+            )
+            history = history_of(study, trial, self._space, self._warping, self._guessed(), self._whole)
+            salt = zlib.crc32("\n".join(sorted(distributions)).encode())
+            raw = self._choice(region, history, np.random.default_rng([self._seed, trial.number, salt]))
+            chosen = dict(zip(self._space.names, raw.tolist(), strict=True))
+            values = {
+                name: known[name] if name in known else value_of(each, chosen[name])
+                for name, each in distributions.items()
+            }
+            study._storage.set_trial_system_attr(
+                trial._trial_id, PROPOSED, {**numbers(known, self._space.names), **values}
+            )
+        return values
 
     def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
         mapped = self._prior.description.preparation == "online"
@@ -202,47 +228,9 @@ class HyperBOSampler(BaseSampler):
         if self._guess is None:
             region = Region.of(self._space, self._fixed)
             none = np.zeros((0, self._space.dimension))
-            nothing = History(none, np.zeros(0), none)
-            raw = self._choice(region, nothing, np.random.default_rng(self._seed))
+            raw = self._choice(region, History(none, np.zeros(0), none), np.random.default_rng(self._seed))
             self._guess = dict(zip(self._space.names, raw.tolist(), strict=True))
         return self._guess
-
-    def _history(self, study: Study, trial: FrozenTrial) -> History:
-        finished, values, pending = [], [], []
-        for each, raw in self._placed_trials(study, trial):
-            if each.state == TrialState.RUNNING:
-                pending.append(raw)
-            else:
-                finished.append(raw)
-                values.append(self._warped(each))
-        empty = np.zeros((0, self._space.dimension))
-        x, running = (np.array(rows) if rows else empty for rows in (finished, pending))
-        return History(
-            coordinates(self._space, x), np.array(values, np.float64), coordinates(self._space, running)
-        )
-
-    def _placed_trials(self, study: Study, trial: FrozenTrial) -> Iterator[tuple[FrozenTrial, list[float]]]:
-        """The trials that say something, with their values in the order of the prior's parameters."""
-        states = (TrialState.COMPLETE, TrialState.FAIL, TrialState.RUNNING)
-        for each in study.get_trials(deepcopy=False, states=states):
-            values = _numbers({**each.system_attrs.get(PROPOSED, {}), **each.params}, self._space.names)
-            if each.number == trial.number or not values or each.user_attrs.get(FAILED, False):
-                continue
-            if each.state == TrialState.RUNNING and self._is_broken_off(each):
-                continue
-            whole = {**self._guessed(), **values}
-            yield each, [whole[name] for name in self._space.names]
-
-    def _is_broken_off(self, trial: FrozenTrial) -> bool:
-        """Whether its process was killed while it chose: with a known space, that takes moments."""
-        whole = self._given is None or trial.params.keys() >= self._given.keys()
-        return not (whole or _is_recent(trial))
-
-    def _warped(self, trial: FrozenTrial) -> float:
-        value = trial.value if trial.state == TrialState.COMPLETE else None
-        if value is None or not math.isfinite(value):
-            return math.nan
-        return warped(self._warping.name, value, where=f"trial {trial.number}")
 
     def _say_unknown(self, trial: FrozenTrial, name: str) -> None:
         if not self._is_said and not self._known(trial.distributions):
@@ -250,41 +238,3 @@ class HyperBOSampler(BaseSampler):
                 "the prior says nothing of %s: its parameters are %s", name, ", ".join(self._space.names)
             )
             self._is_said = True
-
-
-def warped(warping: str, value: float, where: str = "") -> float:
-    """A raw objective as the value that is maximised.
-
-    Raises:
-      InvalidInputError: the warping has no value there.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        y = float(output_warping(warping).warp(np.array([value], np.float64))[0])
-    if not math.isfinite(y):
-        raise InvalidInputError(
-            f"objective {value} has no place under the prior's output warping {warping}",
-            where=where,
-            fix="tell an error rate or a loss, which is not negative"
-            if warping == "negative_log"
-            else "tell a finite number",
-        )
-    return y
-
-
-def _numbers(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """Those of the names that have a number."""
-    return {name: number for name in names if (number := as_number(values.get(name))) is not None}
-
-
-def _wait(study: Study, trial: FrozenTrial) -> None:
-    """Let trials that were begun a moment before say what they try: else all processes try the same."""
-    while True:
-        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        before = (each for each in running if each.number < trial.number)
-        if not any(PROPOSED not in each.system_attrs and _is_recent(each) for each in before):
-            return
-        time.sleep(_POLL)
-
-
-def _is_recent(trial: FrozenTrial) -> bool:
-    return trial.datetime_start is not None and trial.datetime_start > datetime.now() - _PATIENCE

@@ -106,7 +106,7 @@ class LocallyPenalised:
         distance = jnp.sqrt(jnp.sum(apart**2, axis=2) + 1e-12)
         outside = norm.logcdf((self.slope * distance - self.best + self.mean) / self.deviation)
         penalty = jnp.sum(jnp.where(self.pending, outside, 0.0), axis=1)
-        return jnp.log(jax.nn.softplus(self.inner(t))) + penalty
+        return _log_softplus(self.inner(t)) + penalty
 
 
 def acquisition_of(
@@ -170,7 +170,8 @@ def _penalised(
     # The same points for every choice: the slope is that of the mean, not of a draw.
     grid = box(jax.random.uniform(jax.random.key(0), (_SLOPES, trials.x.shape[1]), trials.x.dtype))
     means, pull_back = jax.vjp(posterior.mean, grid)
-    slopes = pull_back(jnp.ones_like(means))[0]
+    # Along a value that is held there is no distance.
+    slopes = jnp.where(box.width > 0.0, pull_back(jnp.ones_like(means))[0], 0.0)
     at_trials = posterior.mean(trials.x)
     steepest = jnp.max(jnp.linalg.norm(slopes, axis=1))
     best = jnp.max(jnp.where(trials.finished, values, -jnp.inf))
@@ -185,3 +186,9 @@ def _penalised(
         jnp.maximum(steepest, 1e-3),
         jnp.maximum(best, jnp.max(jnp.where(trials.pending, at_trials, jnp.max(means)))),
     )
+
+
+def _log_softplus(value: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Ln ln(1 + e^v), which for very negative v is v: there the softplus itself would be 0."""
+    is_low = value < -30.0
+    return jnp.where(is_low, value, jnp.log(jax.nn.softplus(jnp.where(is_low, 0.0, value))))

@@ -25,7 +25,7 @@ CANDIDATES, STARTS, ITERATIONS = 1024, 8, 50
 _LOCAL, _BEST_TRIALS, _LOCAL_DEVIATION = 128, 4, 0.05
 # So many points that may be tried are compared, where values have to be rounded.
 _ROUNDED = 64
-_SAME = 1e-9
+_DIGITS = 9  # of coordinates; two that agree in them are one
 
 
 @double_precision
@@ -98,10 +98,14 @@ def _best_first(t: Float64[np.ndarray, "c d"], scores: Float64[np.ndarray, " c"]
 
 def _untried(t: Float64[np.ndarray, "c d"], region: Region, history: History) -> Float64[np.ndarray, "m d"]:
     """The points that no trial has had; all where there is no other: only then is one worth another trial."""
-    tried = np.concatenate([history.x, history.pending])
-    x = region.start + region.width * t
-    new = np.abs(x[:, None] - tried[None]).max(axis=2).min(axis=1, initial=np.inf) >= _SAME
+    tried = set(_rows(np.concatenate([history.x, history.pending])))
+    new = np.array([row not in tried for row in _rows(region.start + region.width * t)])
     return t[new] if new.any() else t
+
+
+def _rows(x: Float64[np.ndarray, "n d"]) -> list[tuple[float, ...]]:
+    """Points that can be looked up: what differs by rounding alone is equal."""
+    return [tuple(row) for row in (np.round(x, _DIGITS) + 0.0).tolist()]
 
 
 def _in_cube(region: Region, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:

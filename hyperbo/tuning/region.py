@@ -14,6 +14,11 @@ from hyperbo.search_space import Parameter, SearchSpace
 
 # Rounding up and down in every axis of a region of many discrete ones would give too many points.
 _ROUNDED_AXES = 4
+_PLACES = {
+    "linear": "give a finite value",
+    "log": "give a finite value above 0",
+    "log1m": "give a finite value below 1",
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ class _Axis:
         if self.grid is not None:
             coordinates = self.parameter.to_unit(self.grid)
             return self.grid[np.argmin(np.abs(coordinates - unit[:, None]), axis=1)]
-        raw = self.parameter.raw_value(unit)
-        return np.array([self._on_step(value) for value in raw])
+        return self._on_step(self.parameter.raw_value(unit))
 
     def around(self, t: float) -> list[float]:
         """The values that may be tried on both sides of a share of the width; of a continuum the one."""
@@ -70,15 +74,15 @@ class _Axis:
         if self.span.step is None or self.width == 0.0:
             return self.raw(np.array([t])).tolist()
         steps = (raw - self.span.lower) / self.span.step
-        rounded = {np.floor(steps), np.ceil(steps)}
-        return sorted({self._on_step(self.span.lower + each * self.span.step) for each in rounded})
+        near = self.span.lower + self.span.step * np.array([np.floor(steps), np.ceil(steps)])
+        return np.unique(self._on_step(near)).tolist()
 
-    def _on_step(self, raw: float) -> float:
+    def _on_step(self, raw: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
         lower, upper, step = self.span.lower, self.span.upper, self.span.step
         if step is not None:
             last = np.floor((upper - lower) / step + 1e-9)
             raw = lower + step * np.clip(np.round((raw - lower) / step), 0.0, last)
-        return float(np.clip(raw, lower, upper))
+        return np.clip(raw, lower, upper)
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def coordinates(space: SearchSpace, raw: Float64[np.ndarray, "n d"]) -> Float64[
         parameter = space.parameters[column]
         raise InvalidInputError(
             f"{parameter.name} = {raw[row, column]} has no place under {parameter.scaling} scaling",
-            fix="give a value above 0" if parameter.scaling == "log" else "give a finite value below 1",
+            fix=_PLACES[parameter.scaling],
         )
     return unit
 

@@ -12,7 +12,7 @@ from flows.cli import app
 from flows.published_priors import pull_prior, train_prior
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.prior import load_prior
-from hyperbo.prior_catalog import find_prior, read_line
+from hyperbo.prior_catalog import add_prior, find_prior, promote, read_line
 from hyperbo.published import SHIPPED
 
 LINE = "pd1-mini/h-ekl"
@@ -73,6 +73,19 @@ def test_a_prior_is_pulled_from_a_web_server(published, tmp_path):
     # Again, and by its identifier: nothing changes.
     assert pull_prior(catalog, f"{LINE}@{prior_id[:6]}", url) == prior_id
     assert len(read_line(catalog, LINE).history) == 1
+
+
+def test_what_was_pulled_last_is_in_service_also_when_it_comes_back(published, tmp_path):
+    folder, url = published
+    catalog, line = tmp_path / "priors", "x/y"
+    first, second = (
+        add_prior(folder, line, find_prior(SHIPPED, name)) for name in ("pd1-mini/h-ekl", "pd1-mini/h-nll")
+    )
+    for prior_id in (first, second):
+        promote(folder, line, prior_id, "Made.", {})
+    for prior_id in (first, second, first, second):
+        assert pull_prior(catalog, f"{line}@{prior_id}", url) == prior_id
+        assert read_line(catalog, line).current == prior_id
 
 
 def test_what_is_not_what_the_identifier_names_is_refused(published, tmp_path):

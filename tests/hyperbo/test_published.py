@@ -40,6 +40,13 @@ def test_the_own_catalogue_goes_before_what_ships(catalog, tmp_path):
     assert find_published("pd1-mini/h-nll").is_relative_to(SHIPPED)
 
 
+def test_a_line_of_candidates_only_hides_nothing(catalog, tmp_path):
+    add_prior(catalog, "pd1-mini/h-ekl", write_prior(tmp_path / "mine", 1))
+    shipped = find_published("pd1-mini/h-ekl")
+    assert shipped.is_relative_to(SHIPPED)
+    assert find_published(f"pd1-mini/h-ekl@{shipped.name[:4]}") == shipped
+
+
 def test_a_folder_is_a_prior_too(tmp_path, catalog):
     folder = write_prior(tmp_path / "mine", 1)
     for reference in (folder, str(folder)):

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,9 @@ def told(tuner, **result):
         (lambda tuner: told(tuner, objective=math.nan), "trial 1: objective nan; tell it infeasible=True"),
         (lambda tuner: told(tuner, objective=math.inf), "objective inf; tell it infeasible=True"),
         (lambda tuner: told(tuner, objective="0.1"), "objective '0.1' is no number"),
+        (lambda tuner: told(tuner, objective=True), "objective True is no number"),
+        (lambda tuner: told(tuner, objective=10**400), "is no number"),
+        (lambda tuner: tuner.tell("0", 0.1), "'0' is no trial; give what `ask` returned, or its number"),
         (
             lambda tuner: told(tuner, objective=-0.1),
             "-0.1 has no place under .* negative_log; tell an error rate",
@@ -163,6 +167,47 @@ def test_what_cannot_be_told_is_refused_and_changes_nothing(do, message):
         assert tuner.tell(trial, 0.3).status == "done"
 
 
+def test_a_result_is_told_once_whoever_tells_it(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+    tuners = [Tuner(PRIOR, storage=url), Tuner(PRIOR, storage=url)]
+
+    def tell(tuner, number, value):
+        try:
+            return tuner.tell(number, value).objective
+        except InvalidInputError:
+            return None
+
+    for _ in range(8):
+        number = tuners[0].add({"rate": 0.1, "beta": 0.5}, 0.5).number + 1
+        assert tuners[0].ask().number == number
+        with ThreadPoolExecutor(2) as pool:
+            said = list(pool.map(tell, tuners, [number] * 2, [0.1, 0.2]))
+        kept = tuners[0].trials[number].objective
+        assert sorted(said, key=str) == sorted([kept, None], key=str)
+
+
+def test_a_trial_that_was_not_asked_for_to_the_end_cannot_be_told(tmp_path):
+    tuner = Tuner(PRIOR)
+    broken_off = tuner.study.ask()  # Its parameters were never suggested: the process was killed.
+    with pytest.raises(InvalidInputError, match="trial 0: it was never asked for to the end"):
+        tuner.tell(broken_off.number, 0.1)
+    assert tuner.trials == []
+
+
+def test_the_priors_own_range_said_once_more_is_the_same_space(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+    Tuner(PRIOR, storage=url)
+    assert Tuner(PRIOR, storage=url, space={"rate": (1e-4, 1), "beta": (np.float32(0), 0.999)}).trials == []
+
+
+def test_what_another_sampler_pruned_is_not_the_best():
+    tuner = Tuner(PRIOR)
+    trial = tuner.ask()
+    tuner.study.tell(trial.number, state=optuna.trial.TrialState.PRUNED)
+    assert tuner.best is None
+    assert tuner.trials[0].objective is None
+
+
 def test_a_trial_of_another_tuner_is_refused():
     tuner, other = Tuner(PRIOR), Tuner(PRIOR, space={"rate": (1e-4, 1e-3)})
     tuner.ask()
@@ -175,14 +220,19 @@ def test_a_trial_of_another_tuner_is_refused():
     [
         ({"rates": 0.1}, "no parameter 'rates'; if 'rate' is meant, write that"),
         ({"rate": (1.0, 0.1)}, "parameter 'rate'"),
-        ({"rate": (0.0, 1.0)}, "rate = 0.0 has no place under log scaling"),
+        ({"rate": (0.0, 1.0)}, "parameter 'rate': .*log"),
         ({"rate": []}, "parameter 'rate'"),
         ({"rate": "high"}, "parameter 'rate': 'high' says no values; give"),
+        ({"rate": True}, "parameter 'rate': True says no values"),
+        ({"rate": ("1e-3", "1")}, "parameter 'rate': .* says no values"),
+        ({"rate": (1e-3, math.nan)}, "parameter 'rate': .* not finite"),
+        ({"rate": 10**400}, "parameter 'rate'"),
+        ({"beta": (0.0, 1.0)}, "beta = 1.0 has no place under log1m scaling"),
     ],
 )
 def test_a_space_that_cannot_be_is_refused(space, message):
     with pytest.raises(InvalidInputError, match=message):
-        Tuner(PRIOR, space=space).ask()
+        Tuner(PRIOR, space=space)
 
 
 def test_another_prior_or_space_is_refused_where_a_run_is_there(tmp_path):
@@ -235,9 +285,11 @@ from hyperbo.prior import load_prior
 from hyperbo.tuner import Tuner
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-tuner = Tuner(load_prior(Path(sys.argv[1])), storage=sys.argv[2])
-print("ready", flush=True)
+prior = load_prior(Path(sys.argv[1]))
+print("loaded", flush=True)
 sys.stdin.readline()
+tuner = Tuner(prior, storage=sys.argv[2])
+print("ready", flush=True)
 for _ in range(int(sys.argv[3])):
     trial = tuner.ask()
     print(trial.number, flush=True)
@@ -259,13 +311,15 @@ def start(folder, url, trials):
 
 def test_processes_share_a_run_and_a_killed_one_loses_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/runs.db"
-    Tuner(PRIOR, storage=url)
+    # Both make the database, at about the same moment.
     workers = [start(tmp_path, url, 1000), start(tmp_path, url, 5)]
     for worker in workers:
-        assert worker.stdout.readline() == "ready\n"
+        assert worker.stdout.readline() == "loaded\n"
     for worker in workers:
         worker.stdin.write("\n")
         worker.stdin.flush()
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
     doomed, steady = workers
     for _ in range(3):
         doomed.stdout.readline()

@@ -1,6 +1,7 @@
 """The sampler in studies of Optuna: what the prior is asked, and when."""
 
 import logging
+import pickle
 
 import numpy as np
 import optuna
@@ -11,13 +12,15 @@ from optuna.trial import TrialState, create_trial
 from tuning_priors import prior_over
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.integrations.optuna import FAILED, HyperBOSampler
+from hyperbo.integrations.optuna import HyperBOSampler
+from hyperbo.integrations.study_history import FAILED, TOLD, history_of
 from hyperbo.search_space import Parameter, SearchSpace
 from hyperbo.tuning import History, Region, propose
 
 RATE = Parameter("rate", 1e-4, 1.0, "log")
 PRIOR = prior_over(SearchSpace((RATE, Parameter("units", 0.0, 100.0))), warping="negative_log")
 SPACE = PRIOR.description.search_space
+BETA = prior_over(SearchSpace((Parameter("beta", 0.0, 0.99, "log1m"),)), warping="negative_log")
 NONE = np.zeros((0, 2))
 
 
@@ -69,23 +72,25 @@ def test_later_trials_are_conditioned_on_those_before():
 
 def asked(study):
     """What the sampler conditions on."""
-    new = study.ask()
-    return study.sampler._history(study, study._storage.get_trial(new._trial_id))
+    sampler, new = study.sampler, study._storage.get_trial(study.ask()._trial_id)
+    return history_of(study, new, SPACE, sampler._warping, sampler._guessed(), sampler._whole)
 
 
-def test_failed_trials_are_infeasible_running_ones_pending_pruned_ones_nothing():
+def test_failed_trials_that_were_told_are_infeasible_and_running_ones_pending():
     study = study_of()
     distributions = {"rate": FloatDistribution(1e-4, 1.0, log=True), "units": FloatDistribution(0.0, 100.0)}
     running = study.ask(distributions)
     study.add_trials(told([(0.01, 30.0, 0.2)]))
-    for state, attributes in (
-        (TrialState.FAIL, {}),
-        (TrialState.FAIL, {FAILED: True}),
-        (TrialState.PRUNED, {}),
-    ):
-        params = {"rate": 0.1, "units": 1.0}
+    # Told, told to be nobody's fault, and left by a process that was killed.
+    for told_so, failed in ((True, False), (True, True), (False, False)):
         study.add_trial(
-            create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
+            create_trial(
+                state=TrialState.FAIL,
+                params={"rate": 0.1, "units": 1.0},
+                distributions=distributions,
+                user_attrs={FAILED: failed},
+                system_attrs={TOLD: told_so},
+            )
         )
     history = asked(study)
     np.testing.assert_allclose(history.x, SPACE.to_unit(np.array([[0.01, 30.0], [0.1, 1.0]])), atol=1e-12)
@@ -182,6 +187,58 @@ def test_threads_share_a_study():
     study = study_of()
     study.optimize(lambda trial: 0.01 + suggest(trial)[0], n_trials=6, n_jobs=2)
     assert [each.state for each in study.trials] == [TrialState.COMPLETE] * 6
+    assert len({tuple(each.params.values()) for each in study.trials}) == 6
+
+
+def test_pruned_trials_count_with_their_last_value_and_are_not_tried_again():
+    study = study_of()
+    for number in range(4):
+        trial = study.ask()
+        suggest(trial)
+        trial.report(0.5 + 0.1 * number, 1)
+        study.tell(trial, state=TrialState.PRUNED)
+    np.testing.assert_allclose(asked(study).y, -np.log(np.array([0.5, 0.6, 0.7, 0.8]) + 1e-10))
+    assert len({tuple(each.params.values()) for each in study.trials[:4]}) == 4
+
+
+def test_parameters_without_the_prior_are_drawn_anew_by_every_process():
+    def layers(samplers):
+        study = optuna.create_study()
+        for sampler in samplers:
+            study.sampler = sampler
+            trial = study.ask()
+            suggest(trial)
+            study.tell(trial, 0.01 * trial.suggest_int("layers", 1, 1000))
+        return [each.params["layers"] for each in study.trials]
+
+    one = HyperBOSampler(PRIOR, seed=0)
+    reopened = layers(HyperBOSampler(PRIOR, seed=0) for _ in range(4))
+    assert layers([one] * 4) == reopened
+    assert len(set(reopened)) == 4
+
+
+def test_a_trial_that_did_not_suggest_what_was_proposed_lies_at_the_fixed_value():
+    study = study_of(fixed={"units": 25})
+    study.add_trials(told([(0.01, 30.0, 0.2)]))
+    trial = study.ask()
+    study.tell(trial, trial.suggest_float("rate", 1e-4, 1.0, log=True))
+    np.testing.assert_allclose(asked(study).x[:, 1], [0.3, 0.25], atol=1e-12)
+
+
+def test_a_trial_without_a_place_is_left_out_with_a_warning(caplog):
+    study = optuna.create_study(sampler=HyperBOSampler(BETA, seed=0))
+    study.enqueue_trial({"beta": 1.0})
+    for value in (0.5, 0.2):
+        trial = study.ask()
+        trial.suggest_float("beta", 0.0, 1.0)
+        study.tell(trial, value)
+        study.sampler = HyperBOSampler(BETA, seed=0, search_space={"beta": FloatDistribution(0.0, 0.99)})
+    assert "trial 0 is left out: beta = 1.0 has no place under log1m scaling" in caplog.text
+
+
+def test_a_sampler_can_be_pickled_for_other_processes():
+    sampler = pickle.loads(pickle.dumps(HyperBOSampler(PRIOR, seed=0)))
+    assert optuna.create_study(sampler=sampler).ask({"rate": FloatDistribution(1e-4, 1.0)}).params
 
 
 def test_a_database_keeps_pending_trials_for_other_processes(tmp_path):
@@ -233,6 +290,8 @@ def test_a_range_without_a_place_under_the_scaling_is_named():
     [
         ({"batch": "all"}, "unknown batch strategy 'all'; use one of kriging_believer"),
         ({"fixed": {"depth": 1}}, "no parameter depth"),
+        ({"seed": -1}, "seed = -1; give one from 0"),
+        ({"search_space": {"rate": FloatDistribution(0.0, 1.0)}}, "rate = 0.0 has no place"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

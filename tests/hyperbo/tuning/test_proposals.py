@@ -154,6 +154,23 @@ def test_local_penalties_are_those_of_gonzalez():
     assert penalty[np.argmin(distance.min(axis=1))] < penalty[np.argmax(distance.min(axis=1))]
 
 
+def test_local_penalties_work_where_values_are_far_below_zero():
+    given = history(9, 2)
+    low = given._replace(y=given.y - 1000.0)
+    x = propose(PRIOR.gp, WHOLE, low, np.random.default_rng(0), "local_penalization", mapped=False)
+    assert ((x >= 0.0) & (x <= 1.0)).all()
+    assert np.isfinite(score("local_penalization", low, is_mapped=False)).all()
+
+
+def test_a_held_value_has_no_slope():
+    given = history(9, 2)
+    with jax.enable_x64(True):
+        held = Box(jnp.asarray([0.0, 0.5]), jnp.asarray([1.0, 0.0]))
+        found = acquisition_of(PRIOR.gp, trials_of(given), held, "local_penalization", True)
+        free = jax.vmap(jax.grad(lambda t: found.inner.posterior.mean(held(t[None]))[0]))(uniform_grid())
+        np.testing.assert_allclose(found.slope, jnp.max(jnp.abs(free[:, 0])), rtol=1e-9)
+
+
 def test_infeasible_trials_count_as_the_worst_where_values_are_not_mapped():
     given, plain = history(9, 0), PlainGP(PRIOR.gp)
     y = np.where(np.isfinite(given.y), given.y, np.nanmin(given.y))
