@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock bench-data bench-method bench-simulate
+.PHONY: help demo test check format lock bench-data bench-method bench-simulate bench-tuning
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,6 +33,11 @@ bench-method: $(READY) ## time of pre-training at PD1's size, beside PyTorch whe
 
 bench-simulate: $(READY) ## time and memory of offline Bayesian optimization at PD1's size, beside plain loops
 	$(BIN)/python -m benchmarks.simulate
+
+# Its other commands need data: make bench-tuning TUNING="live --online FOLDER --out FOLDER"
+TUNING ?= speed
+bench-tuning: $(READY) ## time and memory of choosing a trial, beside Optuna and BoTorch where PyTorch is installed
+	$(BIN)/python -m benchmarks.tuning $(TUNING)
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .
