@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from flows.progress import say
 from flows.tune_display import shown
 from hyperbo.errors import InvalidInputError
 from hyperbo.integrations.database import database_errors
-from hyperbo.integrations.distributions import placed
+from hyperbo.integrations.given_space import space_of
 from hyperbo.prior import Prior
 from hyperbo.published import load_prior
 from hyperbo.tuner import Tuner, TuningTrial
@@ -45,8 +44,8 @@ def tune_command(tuning: CommandTuning) -> Best | None:
     """
     prior = load_prior(tuning.prior)
     given = read_ranges(prior.description.search_space, tuning.space, tuning.parameters)
-    # In memory first: a run that is begun with ranges that do not fit the command cannot be begun again.
-    space = Tuner(prior, given, batch=tuning.batch).space
+    # Before the run begins: one that has begun with ranges that do not fit the command cannot begin again.
+    space = space_of(prior.description.search_space, given)
     held = [name for name, each in space.items() if each.single()]
     template = CommandTemplate.of(tuning.command, list(space), held)
     try:
@@ -60,7 +59,7 @@ def tune_command(tuning: CommandTuning) -> Best | None:
     storage = tuning.storage or f"sqlite:///{tuning.out / 'runs.db'}"
     tuner = Tuner(prior, given, storage, tuning.name, tuning.batch, tuning.seed)
     columns = [name for name in space if name not in held]
-    _introduce(tuning, prior, tuner, columns)
+    _introduce(tuning, prior, tuner)
     with ExitStack() as stack:
         groups = stack.enter_context(ProcessGroups())
         run = CommandRun(tuning, template, tuner, columns, groups, stack.enter_context(shown()))
@@ -74,15 +73,11 @@ def tune_command(tuning: CommandTuning) -> Best | None:
     return Best(best, shlex.join(arguments))
 
 
-def _introduce(tuning: CommandTuning, prior: Prior, tuner: Tuner, columns: Sequence[str]) -> None:
+def _introduce(tuning: CommandTuning, prior: Prior, tuner: Tuner) -> None:
     """Say what is tuned, and what may not be as the user thinks."""
     direction = output_warping(prior.description.output_warping).direction
     wanted = "minimised" if direction == "minimize" else "maximised"
     say(f"{tuning.prior}: the objective is to be {wanted}; trials in {tuning.folder}")
-    known = prior.description.search_space.names
-    unknown = [name for name in columns if name not in known or placed(tuner.space[name]) is None]
-    if unknown:
-        say(f"sampled without the prior, which does not know them: {', '.join(unknown)}")
     has_results = any(trial.status in ("done", "infeasible") for trial in tuner.trials)
     with database_errors(tuner.study):
         before = tuner.study.user_attrs.get(_COMMAND)

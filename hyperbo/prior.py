@@ -60,6 +60,11 @@ class PriorDescription:
     seconds: float
     code_version: str
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it was trained on values mapped to [-2, 2] by `hyperbo.warping.online_map`."""
+        return self.preparation == "online"
+
 
 @dataclass(frozen=True)
 class Prior:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, replace
 
 import jax
@@ -20,7 +19,7 @@ from hyperbo.gp.pytree import pytree
 from hyperbo.prior import Prior
 from hyperbo.prior_cuts import Planes, Slices, marginals, planes_through, slices_through
 from hyperbo.search_space import SearchSpace
-from hyperbo.tuning import History, Region, coordinates, propose
+from hyperbo.tuning import History, Region, coordinates, propose, trial_stream
 
 # Of points spread evenly over the space, those of the largest mean, and what of them a range leaves out.
 POINTS, PROMISING_SHARE, RANGE = 2**13, 0.05, (0.1, 0.9)
@@ -149,14 +148,12 @@ def _highest(gp: GaussianProcess, starts: Float[Array, "s d"]) -> Float[Array, "
 def _proposals(prior: Prior) -> Float64[np.ndarray, "q d"]:
     """What a `Tuner` of seed 0 over the whole space is asked for first, as long as it is told nothing."""
     space = prior.description.search_space
-    mapped = prior.description.preparation == "online"
+    mapped = prior.description.is_mapped
     region, none = Region.of(space, {}), np.zeros((0, space.dimension))
-    # The streams of random numbers are the sampler's, one for each trial.
-    salt = zlib.crc32("\n".join(sorted(space.names)).encode())
     tried = none
     for number in range(PROPOSALS):
         history = History(none, np.zeros(0), _within(space, tried))
-        raw = propose(prior.gp, region, history, np.random.default_rng([0, number, salt]), mapped=mapped)
+        raw = propose(prior.gp, region, history, trial_stream(0, number, space.names), mapped=mapped)
         tried = np.concatenate([tried, raw[None]])
     return _within(space, tried)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import operator
 from collections.abc import Mapping
@@ -23,9 +24,12 @@ except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 from hyperbo.integrations.database import database_errors, opened_study
+from hyperbo.integrations.distributions import placed
 from hyperbo.integrations.given_space import inside, space_of
 from hyperbo.integrations.optuna import HyperBOSampler
 from hyperbo.integrations.study_history import FAILED, TOLD, warped
+
+logger = logging.getLogger(__name__)
 
 Status = Literal["running", "done", "infeasible", "failed"]
 
@@ -95,6 +99,10 @@ class Tuner:
         self.prior = prior
         self.space = space_of(prior.description.search_space, {} if space is None else space)
         self._warping = output_warping(prior.description.output_warping)
+        known = prior.description.search_space.names
+        unknown = [key for key, each in self.space.items() if key not in known or placed(each) is None]
+        if unknown:
+            logger.warning("sampled without the prior, which does not know them: %s", ", ".join(unknown))
         sampler = HyperBOSampler(prior, batch=batch, seed=seed, search_space=self.space)
         identity = {
             "prior": prior.identity,

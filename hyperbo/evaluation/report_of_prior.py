@@ -98,7 +98,7 @@ def render_prior_page(prior: Prior, name: str, decisions: Sequence[Decision]) ->
 def _values(description: PriorDescription) -> str:
     """What the values of the prior are, as a sentence."""
     warped = _WARPINGS[description.output_warping]
-    if description.preparation == "online":
+    if description.is_mapped:
         return (
             "Values are those it was trained on, mapped for each task to \N{MINUS SIGN}2 to 2: 2 is the "
             "best that a task has, \N{MINUS SIGN}2 an infeasible trial, such as one that diverged. "
@@ -110,7 +110,7 @@ def _values(description: PriorDescription) -> str:
 
 def _objective(description: PriorDescription, mean: float) -> str:
     """A mean as a raw objective; empty where the scale is each task's own."""
-    if description.preparation == "online":
+    if description.is_mapped:
         return ""
     # A monotone map takes the median along, which of a normal distribution is the mean.
     return number(float(output_warping(description.output_warping).unwarp(np.array([mean]))[0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import math
 from collections.abc import Mapping
 from numbers import Real
@@ -13,8 +12,6 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.search_space import SearchSpace
-
-logger = logging.getLogger(__name__)
 
 
 def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDistribution]:
@@ -34,15 +31,12 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
     """
     scalings = {each.name: each.scaling for each in prior.parameters}
     own = {each.name: _range(each.lower, each.upper, each.scaling == "log") for each in prior.parameters}
-    others = [name for name in given if name not in own]
-    for name in others:
+    for name in given.keys() - own.keys():
         meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
         if meant:
             raise InvalidInputError(
                 f"the prior has no parameter {name!r}", fix=f"if {meant[0]!r} is meant, write that"
             )
-    if others:
-        logger.warning("sampled without the prior, which does not know them: %s", ", ".join(others))
     return {**own, **{name: _distribution(name, each, scalings.get(name)) for name, each in given.items()}}
 
 

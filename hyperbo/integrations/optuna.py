@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
@@ -20,7 +19,16 @@ from hyperbo.integrations.distributions import placed, value_of
 from hyperbo.integrations.study_history import PROPOSED, TOLD, history_of, numbers, wait_for_others
 from hyperbo.prior import Prior
 from hyperbo.published import load_prior
-from hyperbo.tuning import BatchStrategy, Choices, History, Range, Region, propose, require_strategy
+from hyperbo.tuning import (
+    BatchStrategy,
+    Choices,
+    History,
+    Range,
+    Region,
+    propose,
+    require_strategy,
+    trial_stream,
+)
 from hyperbo.warping import output_warping
 
 logger = logging.getLogger(__name__)
@@ -207,8 +215,7 @@ class HyperBOSampler(BaseSampler):
                 self._space, {**held, **{name: each for name, each in ranges.items() if name not in known}}
             )
             history = history_of(study, trial, self._space, self._warping, self._guessed(), self._whole)
-            salt = zlib.crc32("\n".join(sorted(distributions)).encode())
-            raw = self._choice(region, history, np.random.default_rng([self._seed, trial.number, salt]))
+            raw = self._choice(region, history, trial_stream(self._seed, trial.number, distributions))
             chosen = dict(zip(self._space.names, raw.tolist(), strict=True))
             values = {
                 name: known[name] if name in known else value_of(each, chosen[name])
@@ -220,8 +227,8 @@ class HyperBOSampler(BaseSampler):
         return values
 
     def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
-        mapped = self._prior.description.preparation == "online"
-        return propose(self._prior.gp, region, history, random, self._strategy, mapped)
+        prior = self._prior
+        return propose(prior.gp, region, history, random, self._strategy, prior.description.is_mapped)
 
     def _guessed(self) -> Mapping[str, float]:
         """The most promising point of the prior, with the fixed values."""

@@ -2,7 +2,7 @@
 
 from hyperbo.tuning.batches import BATCH_STRATEGIES, BatchStrategy, require_strategy
 from hyperbo.tuning.history import History
-from hyperbo.tuning.proposals import propose
+from hyperbo.tuning.proposals import propose, trial_stream
 from hyperbo.tuning.region import Choices, Range, Region, coordinates
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "coordinates",
     "propose",
     "require_strategy",
+    "trial_stream",
 ]

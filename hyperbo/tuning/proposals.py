@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,17 @@ _LOCAL, _BEST_TRIALS, _LOCAL_DEVIATION = 128, 4, 0.05
 # So many points that may be tried are compared, where values have to be rounded.
 _ROUNDED = 64
 _DIGITS = 9  # of coordinates; two that agree in them are one
+
+
+def trial_stream(seed: int, number: int, names: Iterable[str]) -> np.random.Generator:
+    """The random numbers by which parameters of a trial are chosen: others for each trial and set of names.
+
+    Args:
+      seed: of the run.
+      number: of the trial.
+      names: of the parameters that are chosen together, in any order.
+    """
+    return np.random.default_rng([seed, number, zlib.crc32("\n".join(sorted(names)).encode())])
 
 
 @double_precision

@@ -295,13 +295,16 @@ def test_the_objective_may_be_in_a_file(workplace: Workplace) -> None:
     )
 
 
-def test_other_parameters_and_those_that_are_held(workplace: Workplace) -> None:
+def test_other_parameters_and_those_that_are_held(
+    workplace: Workplace, caplog: pytest.LogCaptureFixture
+) -> None:
     workplace.program("print(float(sys.argv[4]) / 1000 + rate)\n")
     command = f"{sys.executable} {workplace.folder}/train.py {{trial_folder}} {{rate}} 0.9 {{width}}"
     space = ["--parameter", "rate=1e-3:1e-2", "--parameter", "width=8:64:int", "--parameter", "momentum=0.9"]
     result = workplace.tune(*space, "--command", command, "--trials", "2")
     assert result.exit_code == 0, result.output
-    assert "sampled without the prior, which does not know them: width\n" in result.output
+    said = "sampled without the prior, which does not know them: width"
+    assert [each.message for each in caplog.records if each.name == "hyperbo.tuner"] == [said]
     conflict = workplace.tune("--trials", "2")
     assert conflict.exit_code == 1
     assert "run 'tuning' was begun otherwise: space.width is unknown; space.momentum." in conflict.output
