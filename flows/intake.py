@@ -10,9 +10,9 @@ from pathlib import Path
 
 from flows import ledger
 from flows.service import Service
-from flows.sources import Fetch, SourceFile, UnreachableError, fetched, fetched_archive
+from flows.sources import Fetch, SourceFile, fetched, fetched_archive
 from hyperbo.code_version import code_version
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError
 from pd1_builder import Manifest, add, build
 from pd1_builder.additions import can_be_added
 from pd1_builder.catalog import find

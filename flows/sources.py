@@ -12,7 +12,7 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError
 from hyperbo.files import write_atomically
 from pd1_builder.archives import unpack
 from pipelines.raw_files import sha256_of
@@ -21,14 +21,8 @@ from pipelines.raw_files import sha256_of
 _STAMPS = ("ETag", "etag", "md5Hash", "sha256", "LastModified", "Last-Modified", "mtime", "updated")
 # Names of files that are still being written, or of no concern to anyone.
 _UNFINISHED = (".tmp", ".part", ".crdownload", "~")
-
-
 # Errors of a file system that stay until somebody does something about them.
 _LASTING = (ImportError, PermissionError, ValueError)
-
-
-class UnreachableError(NotAvailableError):
-    """A source that cannot be read now, and perhaps can be in a minute: of a network, a server, a disk."""
 
 
 @dataclass(frozen=True, order=True)

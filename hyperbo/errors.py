@@ -42,5 +42,18 @@ class NotAvailableError(HyperBOError, LookupError):
     """A dataset, version, prior or optional dependency that is not here; the message says how to get it."""
 
 
+class UnreachableError(NotAvailableError):
+    """A source that cannot be read now, and perhaps can be in a minute: of a network, a server, a disk.
+
+    Args:
+      what: what could not be read, and why.
+      retry_after: seconds after which the source asked to be tried again; 0 where it did not.
+    """
+
+    def __init__(self, what: str, retry_after: float = 0.0) -> None:
+        self.retry_after = retry_after
+        super().__init__(what)
+
+
 class VersionConflictError(HyperBOError):
     """A published version that would change, or a file written by an incompatible version."""

@@ -20,8 +20,8 @@ from flows.events import tell
 from flows.intake import Intake, newest, take_in, terms
 from flows.progress import say
 from flows.service import Service, read_service
-from flows.sources import SourceFile, SourceState, UnreachableError, fetched, listing
-from hyperbo.errors import InvalidInputError
+from flows.sources import SourceFile, SourceState, fetched, listing
+from hyperbo.errors import InvalidInputError, UnreachableError
 from pd1_builder.catalog import find
 from pd1_builder.manifest import Manifest
 from pd1_builder.release_checks import task_changes

@@ -15,8 +15,7 @@ from flows.deployed.promote import promote
 from flows.deployed.refresh import refresh
 from flows.intake import newest
 from flows.service import read_service
-from flows.sources import UnreachableError
-from hyperbo.errors import VersionConflictError
+from hyperbo.errors import UnreachableError, VersionConflictError
 
 # How often the new prior is compared anew because somebody put another into service meanwhile.
 _MOST_CONTESTS = 3

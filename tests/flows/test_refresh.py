@@ -19,8 +19,8 @@ from flows.deployed import refresh as refresh_module
 from flows.deployed.refresh import refresh
 from flows.intake import newest, take_in, terms
 from flows.service import read_service
-from flows.sources import SourceState, UnreachableError, listing
-from hyperbo.errors import NotAvailableError
+from flows.sources import SourceState, listing
+from hyperbo.errors import NotAvailableError, UnreachableError
 
 PD1 = """
 [service]
