@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hyperbo.code_version import code_version
-from hyperbo.errors import HyperBOError, InvalidInputError, VersionConflictError
+from hyperbo.errors import InvalidInputError, VersionConflictError
+from pd1_builder.card import CARD_NAME, card
 from pd1_builder.catalog import find, newest_below, version_folder
 from pd1_builder.datasets import find_recipe, raw_folder, require_known, tfds_builder
 from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
 from pd1_builder.recipe import Recipe
 from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
-from pd1_builder.staging import NO_SPACE, lock_version, publish, stage
+from pd1_builder.staging import explaining_disk_errors, lock_version, publish, stage
 from pd1_builder.verification import files_of, verify_folder
 from pipelines.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 # Looks at a version, beside its parent, before it is published.
 Gate = Callable[[Path, Path], object]
+_ADVICE = "nothing of it was published: free some space and build it again"
 # Where a version keeps the files it was made from, if it does.
 KEPT_FOLDER = "raw"
 
@@ -38,7 +39,7 @@ def build(
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
 ) -> Manifest:
-    """Build a dataset version from raw files: TFDS shards, Parquet, Croissant, rejects, a release manifest.
+    """Build a dataset version from raw files: TFDS shards, Parquet, Croissant, rejects, card, manifest.
 
     The version appears by one rename when it is complete. A version that exists is verified and left as it
     is. Of two builds at once one builds, the other waits, says so, and verifies.
@@ -66,7 +67,7 @@ def build(
     require_known(dataset)
     if raw is None and target.exists() and shipped_raw(dataset, version) is None:
         return verify_folder(target, dataset, version)  # Its archive need not be here any more.
-    with explaining_disk_errors(f"{dataset}:{version}"):
+    with explaining_disk_errors(f"{dataset}:{version}", _ADVICE):
         folder = raw or raw_folder(dataset, version, data_dir)
     return release(
         dataset,
@@ -101,7 +102,7 @@ def release(
     reference = f"{dataset}:{version}"
     before = find(f"{dataset}:{parent}", data_dir) if parent else newest_below(dataset, version, data_dir)
     with (
-        explaining_disk_errors(reference),
+        explaining_disk_errors(reference, _ADVICE),
         lock_version(target, lambda: _LOGGER.info("%s: another build is running; waiting for it", reference)),
     ):
         if target.exists():
@@ -127,7 +128,7 @@ def release(
                 parent=before.version if before else None,
                 content_hash=prepared.content_hash,
                 raw_files=raw_digests(recipe),
-                files=files_of(folder),
+                files=(),
                 code_version=code_version("hyperbo", "pipelines", "pd1_builder"),
                 search_space=tuple(recipe.search_space.to_json()) if recipe.search_space else (),
                 parameters=dict(recipe.parameters),
@@ -139,6 +140,15 @@ def release(
                     for b in prepared.blocks
                 ),
             )
+            page = card(
+                manifest,
+                recipe.columns,
+                description=builder.info.description,
+                citation=builder.info.citation,
+                licence=recipe.licence,
+            )
+            (folder / CARD_NAME).write_text(page, encoding="utf-8")
+            manifest = replace(manifest, files=files_of(folder))
             (folder / MANIFEST_NAME).write_text(manifest.to_json(), encoding="utf-8")
             if before:
                 check_version(before.folder, folder)
@@ -158,33 +168,6 @@ def _keep(recipe: Recipe, folder: Path) -> None:
         # A file that a running sweep still writes to: what is kept would not be what the records are made of.
         if digest_file(folder / name, folder).sha256 != read[path]:
             raise InvalidInputError("the file changed while it was read", where=str(path), fix="add it again")
-
-
-@contextmanager
-def explaining_disk_errors(reference: str) -> Iterator[None]:
-    """Turn a full disk, wherever it was met, and a folder that cannot be used into errors that say so."""
-    try:
-        yield
-    except Exception as error:
-        if _no_space(error):
-            raise HyperBOError(
-                f"{reference}: no space is left to write it; nothing of it was published: "
-                "free some space and build it again"
-            ) from error
-        if isinstance(error, OSError):
-            raise HyperBOError(f"{reference}: cannot be written: {error}") from error
-        raise
-
-
-def _no_space(error: BaseException | None) -> bool:
-    while error is not None:
-        # Arrow and TFDS's writers pass the system's words on, Beam's workers only the text of an error. An
-        # error of this project's own may quote a row, and a row may hold these words.
-        words = "" if isinstance(error, HyperBOError) else str(error)
-        if getattr(error, "errno", None) in NO_SPACE or any(os.strerror(n) in words for n in NO_SPACE):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _require_same_raw(manifest: Manifest, recipe: Recipe) -> None:

@@ -30,7 +30,15 @@ def write_row_groups(tables: Iterable[pa.Table], path: Path) -> Iterator[pa.Tabl
             if writer is None:
                 # A dictionary pays for texts, which repeat; measurements hardly ever do.
                 texts: Any = [field.name for field in table.schema if field.type == pa.string()]
-                writer = pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=texts)
+                # The bounds of a column leave NaN out: a reader may take them for a proof that there is none.
+                bounded: Any = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+                writer = pq.ParquetWriter(
+                    path,
+                    table.schema,
+                    compression="zstd",
+                    use_dictionary=texts,
+                    write_statistics=bounded,
+                )
             writer.write_table(table, row_group_size=max(table.num_rows, 1))
             yield table
     finally:

@@ -104,6 +104,7 @@ STAGES: tuple[tuple[str, str, int], ...] = (
     ("half of Croissant", "pd1_builder.curated_builder:write_croissant", 8_192),
     ("TFDS metadata", "tensorflow_datasets:core.DatasetInfo.write_to_directory", 0),
     ("kept files", "pd1_builder.releases:_keep", 0),
+    ("half of the card", "pd1_builder.releases:card", 4_096),
     ("manifest", "pd1_builder.manifest:Manifest.to_json", 0),
 )
 

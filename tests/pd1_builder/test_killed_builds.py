@@ -32,6 +32,7 @@ STAGES = {
     "in the shards": "import pd1_builder.shards as m; m._write_shard = die",
     "in the Croissant metadata": "import pd1_builder.curated_builder as m; m.write_croissant = die",
     "in the metadata": "import tensorflow_datasets as m; m.core.DatasetInfo.write_to_directory = die",
+    "in the card": "import pd1_builder.releases as m; m.card = die",
     "in the manifest": "import pd1_builder.manifest as m; m.Manifest.to_json = die",
     "before it is visible": "import pd1_builder.releases as m; m.publish = die",
 }

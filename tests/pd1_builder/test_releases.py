@@ -43,6 +43,7 @@ def test_the_manifest_says_what_the_version_is_made_of(built: Path, raw_release:
     on_disk = {path.name for path in folder.iterdir()}
     assert {file.name for file in manifest.files} | {"manifest.json"} == on_disk
     assert {
+        "README.md",
         "matched.parquet",
         "unmatched.parquet",
         "rejects.jsonl",

@@ -79,6 +79,15 @@ def test_large_tables_are_not_cut(tmp_path: Path) -> None:
     assert [group.rows for group in row_group_sizes(path)] == [1_100_000]
 
 
+def test_bounds_are_stated_of_no_column_that_may_hold_nan(tmp_path: Path) -> None:
+    row = {"task": "a", "others": [], "phase": 1, "diverged": True, "y": 1.0, "curves.loss": [1.0]}
+    list(write_row_groups([pa.Table.from_pylist([row], schema=schema(COLUMNS))], tmp_path / "a.parquet"))
+    group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    bounded = {each.path_in_schema for each in columns if each.statistics is not None}
+    assert bounded == {"task", "phase", "diverged"}
+
+
 def test_a_source_that_fails_leaves_the_file_closed(tmp_path: Path) -> None:
     def broken() -> Iterator[pa.Table]:
         yield from numbers(3)
