@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.files import user_folder
-from pd1_builder.manifest import MANIFEST_NAME
-
-_DATASET = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
-_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
+from pd1_builder.manifest_fields import DATASET, MANIFEST_NAME, VERSION
+from pd1_builder.pulled import pull_record
 
 
 class Version(NamedTuple):
@@ -36,9 +33,9 @@ def version_folder(dataset: str, version: str, data_dir: Path | None = None) -> 
     Raises:
       InvalidInputError: the dataset is not `<name>/<config>`, or the version not three numbers.
     """
-    if not _DATASET.fullmatch(dataset):
+    if not DATASET.fullmatch(dataset):
         raise InvalidInputError(f"dataset {dataset!r}", fix="write <name>/<config>, such as pd1/mini")
-    if not _VERSION.fullmatch(version):
+    if not VERSION.fullmatch(version):
         raise InvalidInputError(
             f"version {version!r}", where=dataset, fix="write three numbers, such as 1.0.0"
         )
@@ -54,7 +51,7 @@ def versions(data_dir: Path | None = None) -> tuple[Version, ...]:
         folder = manifest.parent
         dataset = folder.parent.relative_to(root).as_posix()
         # Staging folders, and whatever else lies here, have other names.
-        if _DATASET.fullmatch(dataset) and _VERSION.fullmatch(folder.name):
+        if DATASET.fullmatch(dataset) and VERSION.fullmatch(folder.name):
             found.append(Version(dataset, folder.name, folder))
     return tuple(sorted(found, key=lambda each: (each.dataset, version_numbers(each.version))))
 
@@ -86,14 +83,16 @@ _MADE_OF_OWN_FILES = {"trials": "add", "bo_runs": "record"}
 def _how_to_make(dataset: str, reference: str, data_dir: Path | None) -> str:
     name, _, config = dataset.partition("/")
     if name in _MADE_OF_OWN_FILES:
-        return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}"
+        return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}, or pull it: hyperbo data pull"
     where = f" --data {data_dir}" if data_dir else ""
-    return f"build it with hyperbo data build {reference}{where}"
+    return f"build it with hyperbo data build {reference}{where}, or pull it: hyperbo data pull"
 
 
 def remedy(folder: Path, dataset: str, version: str) -> str:
     """What to do about a version that is damaged, such that no file is lost that is nowhere else."""
     name, _, config = dataset.partition("/")
+    if pull_record(folder).exists():
+        return f"remove it, hyperbo data prune {dataset}:{version}, and pull it again"
     if name in _MADE_OF_OWN_FILES:
         return (
             f"copy {folder / 'raw'} elsewhere, remove {folder}, and make {version} again of those files: "
@@ -118,6 +117,6 @@ def version_numbers(version: str) -> tuple[int, ...]:
     Raises:
       InvalidInputError: it is not three numbers.
     """
-    if not _VERSION.fullmatch(version):
+    if not VERSION.fullmatch(version):
         raise InvalidInputError(f"version {version!r}", fix="write three numbers, such as 1.0.0")
     return tuple(int(part) for part in version.split("."))

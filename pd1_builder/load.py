@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.tuning_data import Provenance, TuningData
 from pd1_builder.arrays import lay_out_blocks, lay_out_tasks
-from pd1_builder.catalog import find, remedy
+from pd1_builder.catalog import Version, find, remedy
 from pd1_builder.manifest import Manifest, read_manifest
 from pd1_builder.preparations import Preparation, Prepared, prepare
 from pd1_builder.preparations import preparation as named_preparation
+from pd1_builder.pulled import require_revision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,8 @@ def load(
     *,
     as_: Literal["tuning_data"] = ...,
     data_dir: Path | None = ...,
+    source: str | Path | Sequence[str | Path] = ...,
+    revision: str | None = ...,
     skip_empty_tasks: bool = ...,
 ) -> TuningData: ...
 @overload
@@ -41,6 +44,8 @@ def load(
     *,
     as_: Literal["dataframe"],
     data_dir: Path | None = ...,
+    source: str | Path | Sequence[str | Path] = ...,
+    revision: str | None = ...,
 ) -> pd.DataFrame: ...
 def load(
     reference: str,
@@ -48,16 +53,22 @@ def load(
     *,
     as_: Literal["tuning_data", "dataframe"] = "tuning_data",
     data_dir: Path | None = None,
+    source: str | Path | Sequence[str | Path] = (),
+    revision: str | None = None,
     skip_empty_tasks: bool = False,
 ) -> TuningData | pd.DataFrame:
-    """Read a version.
+    """Read a version; where it is not here, and a place to pull it from is known, pull it first.
 
     Args:
-      reference: `<name>/<config>:<version>`; without a version, the newest there is.
+      reference: `<name>/<config>:<version>`; without a version, the newest that is here, or else the newest
+        that is published.
       preparation: name of the reading, one of `preparations.PREPARATIONS`. None: for tuning data `paper` for
         pd1 and `observed` for other datasets; for a DataFrame every record as it is stored.
       as_: `tuning_data` for the method's arrays; `dataframe` for all columns, one row per trial.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
+      source: places to pull it from where it is not here, as `distribution.pulling.pull` takes them; none:
+        those of `$HYPERBO_DATA_SOURCES`, and without these no network is used.
+      revision: SHA-256 that its manifest must have; None for any.
       skip_empty_tasks: leave out, with a line in the log, tasks of which the preparation keeps no trial.
 
     Returns:
@@ -67,14 +78,14 @@ def load(
 
     Raises:
       NotAvailableError: there is no such version.
-      VersionConflictError: the version's files are not those of its manifest.
+      VersionConflictError: the version's files are not those of its manifest, or it has another revision.
       InvalidInputError: the preparation keeps no trial of a task and `skip_empty_tasks` is not set; or it is
         no reading of this dataset, or needs columns that are not there; or tuning data was asked of a version
         that spans several search spaces.
     """
     if as_ not in ("tuning_data", "dataframe"):
         raise InvalidInputError(f"as_ is {as_!r}", fix="use tuning_data or dataframe")
-    version = find(reference, data_dir)
+    version = _found(reference, data_dir, source, revision)
     chosen = named_preparation(preparation, version.dataset)
     manifest = read_manifest(version.folder)
     files = parquet_files(version.folder, manifest)
@@ -84,6 +95,22 @@ def load(
     if preparation is None:
         return _read(files).to_pandas()
     return _dataframe(files, manifest, chosen)
+
+
+def _found(
+    reference: str, data_dir: Path | None, source: str | Path | Sequence[str | Path], revision: str | None
+) -> Version:
+    try:
+        version = find(reference, data_dir)
+    except NotAvailableError:
+        # Imported here: it brings a library for the network.
+        from pd1_builder.distribution.pulling import configured_sources, pull
+
+        if not (source or configured_sources()):
+            raise
+        return pull(reference, source, data_dir=data_dir, revision=revision)
+    require_revision(version.folder, revision)
+    return version
 
 
 def parquet_files(folder: Path, manifest: Manifest) -> dict[str, Path]:

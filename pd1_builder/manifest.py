@@ -11,8 +11,10 @@ from typing import Any
 
 from hyperbo.errors import NotAvailableError, VersionConflictError
 from hyperbo.search_space import SearchSpace
+from pd1_builder.manifest_fields import MANIFEST_NAME, check_fields
 
-MANIFEST_NAME = "manifest.json"
+# Much more than a thousand tasks need, and little enough to be read from anyone.
+LARGEST_MANIFEST = 16 << 20
 _FORMAT = 1
 
 
@@ -101,24 +103,42 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST_NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_MANIFEST + 1)
     except FileNotFoundError as error:
         raise NotAvailableError(f"{folder} is no dataset version: it has no {MANIFEST_NAME}") from error
+    return parse_manifest(content, str(path))
+
+
+def parse_manifest(content: bytes, where: str) -> Manifest:
+    """The manifest with this content, whoever wrote it: what it names lies in the version's own folder.
+
+    Args:
+      content: of `manifest.json`.
+      where: it is from.
+
+    Raises:
+      VersionConflictError: it is damaged, names files elsewhere, is larger than any manifest, or was written
+        by a version that is not understood.
+    """
     try:
-        fields = json.loads(text)
+        if len(content) > LARGEST_MANIFEST:
+            raise ValueError(f"more than {LARGEST_MANIFEST} bytes")
+        fields = json.loads(content)
         found = fields.pop("format")
         if found != _FORMAT:
             raise VersionConflictError(
-                f"{path}: format {found!r} is not {_FORMAT}; use the hyperbo that wrote it"
+                f"{where}: format {found!r} is not {_FORMAT}; use the hyperbo that wrote it"
             )
+        check_fields(fields)
         for name in ("raw_files", "files"):
             fields[name] = tuple(FileDigest(**file) for file in fields[name])
         for name in ("search_space", "blocks"):
             fields[name] = tuple(fields[name])
         return Manifest(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise VersionConflictError(
-            f"{path}: is damaged ({error}); build or pull the version again"
+            f"{where}: is damaged ({error}); build or pull the version again"
         ) from error
 
 

@@ -14,6 +14,7 @@ from pd1_builder.card import CARD_NAME, card
 from pd1_builder.catalog import find, newest_below, version_folder
 from pd1_builder.datasets import find_recipe, raw_folder, require_known, tfds_builder
 from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
+from pd1_builder.pulled import pull_record
 from pd1_builder.recipe import Recipe
 from pd1_builder.semver import check_version
 from pd1_builder.shipped import shipped_raw
@@ -154,6 +155,8 @@ def release(
                 check_version(before.folder, folder)
                 if gate:
                     gate(before.folder, folder)
+            # A pull that was killed on its last step left one: what is built may be nowhere else.
+            pull_record(target).unlink(missing_ok=True)
             publish(folder, target)
     records = sum(manifest.rows(split) for split in manifest.counts)
     _LOGGER.info("%s: built, %d records, %d rejects", reference, records, manifest.rejects)

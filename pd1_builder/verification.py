@@ -9,6 +9,7 @@ from pd1_builder.catalog import find, remedy
 from pd1_builder.content_hash import content_hash
 from pd1_builder.derived import check_derived
 from pd1_builder.manifest import MANIFEST_NAME, FileDigest, Manifest, declared, digest_file, read_manifest
+from pd1_builder.manifest_fields import SIGNATURE_NAME
 from pipelines.parquet import read_row_groups
 
 
@@ -52,6 +53,14 @@ def verify_folder(folder: Path, dataset: str, version: str) -> Manifest:
 
 
 def files_of(folder: Path) -> tuple[FileDigest, ...]:
-    """The files of a version but for its manifest, by name."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST_NAME)
-    return tuple(digest_file(path, folder) for path in paths)
+    """The files of a version but for its manifest and the signature of that, by name.
+
+    Raises:
+      VersionConflictError: there is a symbolic link among them; what it leads to is no file of the version.
+    """
+    apart = (folder / MANIFEST_NAME, folder / SIGNATURE_NAME)
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        if path.is_symlink():
+            raise VersionConflictError(f"{path} is a symbolic link; put the file in its place")
+    return tuple(digest_file(path, folder) for path in paths if path.is_file() and path not in apart)

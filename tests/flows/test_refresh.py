@@ -8,9 +8,8 @@ import functools
 import http.server
 import threading
 
-import fsspec
 import pytest
-from moto.server import ThreadedMotoServer
+from object_stores import object_store
 from prefect.testing.utilities import prefect_test_harness
 from synthetic_pd1 import rows, write
 from unattended import drop, write_service
@@ -60,22 +59,11 @@ def told(monkeypatch):
 
 
 @pytest.fixture
-def bucket(monkeypatch):
+def bucket():
     """A bucket of an object store that speaks S3, which the environment names."""
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "of-a-test",
-        "AWS_SECRET_ACCESS_KEY": "of-a-test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    store = fsspec.filesystem("s3", skip_instance_cache=True)
-    store.mkdir("trials")
-    yield store
-    server.stop()
+    with object_store() as store:
+        store.mkdir("trials")
+        yield store
 
 
 def test_a_file_in_an_object_store_becomes_a_version(tmp_path, bucket, told, capsys):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_disks import may_mount
 from trial_files import SPACE, row, write_lines
 
 # Runs in a process of its own: its file system, or its limit on the size of files, is nobody else's. From
@@ -107,15 +108,6 @@ STAGES: tuple[tuple[str, str, int], ...] = (
     ("half of the card", "pd1_builder.releases:card", 4_096),
     ("manifest", "pd1_builder.manifest:Manifest.to_json", 0),
 )
-
-
-def may_mount() -> bool:
-    """Whether this system lets a process have a file system that only it sees."""
-    command = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs tmpfs "$0"', "/tmp"]
-    try:
-        return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture(scope="module")

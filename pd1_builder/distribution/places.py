@@ -1,0 +1,163 @@
+"""Places where versions are published, by URL: what can be read there, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+
+
+class MissingError(NotAvailableError):
+    """A file that a place does not have."""
+
+
+class Opened(NamedTuple):
+    """A file being read.
+
+    Attributes:
+      start: offset of the first byte that comes; 0 where the place cannot begin later.
+      chunks: its content from there on.
+    """
+
+    start: int
+    chunks: Iterator[bytes]
+
+
+class Place(Protocol):
+    """A folder that can be read, whole files or from an offset on."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, for people."""
+        ...
+
+    def open(self, name: str, start: int = 0) -> AbstractContextManager[Opened]:
+        """Read a file.
+
+        Args:
+          name: relative to the place, with slashes.
+          start: offset to begin at.
+
+        Raises:
+          MissingError: there is no such file.
+          NotAvailableError: it may not be read.
+          UnreachableError: it cannot be read now.
+          VersionConflictError: it lies outside the place.
+        """
+        ...
+
+
+class WritablePlace(Place, Protocol):
+    """A folder that versions can be published to."""
+
+    def put(self, name: str, path: Path) -> None:
+        """Write a file, whole or not at all, from one of this machine."""
+        ...
+
+    def create(self, name: str, content: bytes) -> None:
+        """Write a file in one step unless there is one.
+
+        Raises:
+          FileExistsError: there is.
+        """
+        ...
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file in one step: a reader sees the old content or the new."""
+        ...
+
+    def sizes(self, folder: str) -> Mapping[str, int]:
+        """Bytes of the files below a folder, by name relative to the place, sorted; none without a folder."""
+        ...
+
+
+def place(url: str | Path) -> Place:
+    """The place at a URL, or at a path of this machine.
+
+    Raises:
+      InvalidInputError: it is no address of a folder, or holds a secret.
+      NotAvailableError: nothing is installed that reads such URLs.
+    """
+    url = str(url)
+    _refuse_secrets(url)
+    if _scheme(url) in ("http", "https"):
+        from pd1_builder.distribution.web import WebPlace
+
+        return WebPlace(url)
+    return writable_place(url)
+
+
+def writable_place(url: str | Path) -> WritablePlace:
+    """The place at a URL, or at a path of this machine, to publish to.
+
+    Raises:
+      InvalidInputError: it is no address of a folder, holds a secret, or is that of a web server.
+      NotAvailableError: nothing is installed that writes to such URLs.
+    """
+    url = str(url)
+    _refuse_secrets(url)
+    scheme = _scheme(url)
+    if scheme in ("http", "https"):
+        raise InvalidInputError(
+            "a web server is read, not written to",
+            where=url,
+            fix="publish to the folder that it serves, or to an object store",
+        )
+    if scheme in ("", "file"):
+        from pd1_builder.distribution.folder import FolderPlace
+
+        return FolderPlace(Path(urlsplit(url).path if scheme else url))
+    from pd1_builder.distribution.object_store import ObjectStorePlace
+
+    return ObjectStorePlace(url)
+
+
+def read_small(source: Place, name: str, largest: int) -> bytes:
+    """The content of a file that must be small: what is larger is not read on.
+
+    Raises:
+      VersionConflictError: it is larger than `largest` bytes.
+      NotAvailableError, UnreachableError: as `Place.open`.
+    """
+    content = bytearray()
+    with source.open(name) as opened:
+        for chunk in opened.chunks:
+            content += chunk
+            if len(content) > largest:
+                raise VersionConflictError(
+                    f"{source.url}/{name} has more than {largest} bytes, as no such file has; "
+                    "ask who publishes it"
+                )
+    return bytes(content)
+
+
+def _scheme(url: str) -> str:
+    # fsspec's chains and whatever is no URL are left to fsspec, and to the file system.
+    return url.partition("://")[0].lower() if "://" in url else ""
+
+
+def _refuse_secrets(url: str) -> None:
+    if not url.strip():
+        raise InvalidInputError(
+            "the address is empty", fix="write a folder, or a URL such as s3://bucket/data"
+        )
+    if "://" not in url:
+        return
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # Neither the address nor what the library says of it is shown: it may hold a password.
+        raise InvalidInputError(
+            "the address is malformed", fix="write a URL such as https://example.org/data"
+        ) from None
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        raise InvalidInputError(
+            "the address must hold no user, password, query or fragment",
+            where=shown,
+            fix="keep secrets in the environment, where no log shows them",
+        )

@@ -1,0 +1,149 @@
+"""Publishing a version: all of its files first, then, in one step, the entry that makes it exist."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hyperbo.errors import NotAvailableError, VersionConflictError
+from pd1_builder.catalog import Version, find
+from pd1_builder.diff import Changes, diff_folders
+from pd1_builder.distribution.index import INDEX_FOLDER, Entry, create_entry, list_entries, read_entry
+from pd1_builder.distribution.places import Place, WritablePlace, read_small, writable_place
+from pd1_builder.distribution.signatures import sign
+from pd1_builder.manifest import Manifest
+from pd1_builder.manifest_fields import MANIFEST_NAME, SIGNATURE_NAME
+from pd1_builder.staging import explaining_disk_errors
+from pd1_builder.verification import verify
+
+_LOGGER = logging.getLogger(__name__)
+_ADVICE = "the index does not have it: free some space and publish it again"
+
+
+def publish(
+    reference: str, url: str | Path, *, data_dir: Path | None = None, key: Path | None = None
+) -> Entry:
+    """Publish a version, after it was verified; a version that is published already is left as it is.
+
+    A publication that was ended early goes on with the files that are not there yet; those that are there are
+    read and compared. Of two processes that publish different versions under one number, one is refused
+    before it writes any file.
+
+    Args:
+      reference: `<name>/<config>:<version>`; without a version, the newest that is here.
+      url: the place: a folder, or a URL of fsspec such as s3://bucket/data.
+      data_dir: where versions are kept; None for `catalog.default_data_dir`.
+      key: file of the secret key to sign the manifest with; None for no signature but the one that the
+        version was pulled with.
+
+    Returns:
+      The entry of the version in the index of the place.
+
+    Raises:
+      NotAvailableError: there is no such version.
+      UnreachableError: the place cannot be written to now.
+      VersionConflictError: the version is damaged, or the place has another one of its number.
+      InvalidInputError: the place or the key cannot be used.
+      HyperBOError: no space is left there.
+    """
+    target = writable_place(url)
+    version = find(reference, data_dir)
+    manifest = verify(f"{version.dataset}:{version.version}", data_dir)
+    content = (version.folder / MANIFEST_NAME).read_bytes()
+    signature = _signature(version, content, manifest, key)
+    entry = Entry(
+        dataset=version.dataset,
+        version=version.version,
+        revision=hashlib.sha256(content).hexdigest(),
+        parent=manifest.parent,
+        content_hash=manifest.content_hash,
+        records={split: manifest.rows(split) for split in manifest.counts},
+        tasks=len({task for tasks in manifest.counts.values() for task in tasks}),
+        size=sum(file.size for file in manifest.files) + len(content),
+        published=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        is_signed=signature is not None,
+    )
+    with explaining_disk_errors(f"{entry.reference} at {target.url}", _ADVICE):
+        published = _existing(target, entry)
+        if published is None:
+            _claim(target, entry)
+            _put_files(target, version, manifest, entry)
+            if signature is not None:
+                target.replace(f"{entry.folder}/{SIGNATURE_NAME}", signature)
+            target.replace(f"{entry.folder}/{MANIFEST_NAME}", content)
+            published = _publish_entry(target, entry, _changes(version, manifest, data_dir))
+        list_entries(target)
+    return published
+
+
+def _signature(version: Version, content: bytes, manifest: Manifest, key: Path | None) -> bytes | None:
+    if key is not None:
+        return sign(content, key, manifest.reference)
+    path = version.folder / SIGNATURE_NAME
+    return path.read_bytes() if path.exists() else None
+
+
+def _existing(target: WritablePlace, entry: Entry) -> Entry | None:
+    found = read_entry(target, entry.folder)
+    if found is None:
+        return None
+    if found[0].revision != entry.revision:
+        raise VersionConflictError(
+            f"{entry.reference} is published at {target.url} with the revision {found[0].revision}, and the "
+            f"one here has {entry.revision}; what is published never changes: publish a new version"
+        )
+    _LOGGER.info("%s: published at %s already; nothing to do", entry.reference, target.url)
+    return found[0]
+
+
+def _claim(target: WritablePlace, entry: Entry) -> None:
+    """Reserve the number for this revision: nobody else writes files under it from now on."""
+    name = f"{INDEX_FOLDER}/{entry.folder}.claim"
+    try:
+        target.create(name, entry.revision.encode())
+    except FileExistsError as error:
+        claimed = read_small(target, name, len(entry.revision)).decode(errors="replace")
+        if claimed != entry.revision:
+            raise VersionConflictError(
+                f"somebody is publishing {entry.reference} at {target.url} with the revision {claimed}, or "
+                f"began to; publish a new version, or remove {target.url}/{name} if that was given up"
+            ) from error
+
+
+def _put_files(target: WritablePlace, version: Version, manifest: Manifest, entry: Entry) -> None:
+    there = target.sizes(entry.folder)
+    for file in manifest.files:
+        name = f"{entry.folder}/{file.name}"
+        # What another left who gave up the claim may be a file of the same size.
+        if there.get(name) != file.size or _sha256(target, name) != file.sha256:
+            target.put(name, version.folder / file.name)
+            _LOGGER.info("%s: %s, %d bytes", entry.reference, file.name, file.size)
+
+
+def _sha256(source: Place, name: str) -> str:
+    hashed = hashlib.sha256()
+    with source.open(name) as opened:
+        for chunk in opened.chunks:
+            hashed.update(chunk)
+    return hashed.hexdigest()
+
+
+def _publish_entry(target: WritablePlace, entry: Entry, changes: Changes | None) -> Entry:
+    try:
+        create_entry(target, entry, changes)
+    except FileExistsError:  # Another process published the same revision meanwhile.
+        return _existing(target, entry) or entry
+    return entry
+
+
+def _changes(version: Version, manifest: Manifest, data_dir: Path | None) -> Changes | None:
+    if manifest.parent is None:
+        return None
+    try:
+        parent = find(f"{version.dataset}:{manifest.parent}", data_dir)
+    except NotAvailableError:
+        _LOGGER.info("what changed since %s is not stated, for it is not here", manifest.parent)
+        return None
+    return diff_folders(parent.folder, version.folder).changes

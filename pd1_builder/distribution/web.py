@@ -1,0 +1,183 @@
+"""A folder on a web server as a place: any static one, with or without ranges."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError
+from pd1_builder.distribution.places import MissingError, Opened
+
+_CHUNK = 256 << 10
+_SECONDS_TO_CONNECT = 10.0
+# A server that says nothing for so long has gone.
+_SECONDS_OF_SILENCE = 20.0
+# Longer than this nobody waits for a server that asks to be left alone.
+_LONGEST_WAIT = 60.0
+_LONGEST_WORDS = 200
+_TOKEN = "HYPERBO_DATA_TOKEN_"
+_OF_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+
+
+class _Session(requests.Session):
+    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
+        # Another host gets neither the token nor a password out of a file.
+        if self.should_strip_auth(str(response.request.url), str(prepared_request.url)):
+            prepared_request.headers.pop("Authorization", None)
+
+
+class WebPlace:
+    """A folder on a web server, read with GET alone.
+
+    Where the variable `HYPERBO_DATA_TOKEN_<HOST>` is set, the host's name in capitals with `_` for what is
+    neither letter nor digit, its value is sent to that host, and to no other, as a bearer token.
+
+    Args:
+      url: of the folder.
+      silence: seconds without a byte after which a server counts as gone.
+
+    Raises:
+      InvalidInputError: the address names no server; a token is none, or would be sent without encryption.
+    """
+
+    def __init__(self, url: str, silence: float = _SECONDS_OF_SILENCE) -> None:
+        self._url = url.rstrip("/")
+        self._timeout = (_SECONDS_TO_CONNECT, silence)
+        parts = urlsplit(self._url)
+        self._host, self._is_private = parts.hostname or "", parts.scheme == "https"
+        if not self._host:
+            raise InvalidInputError(
+                "the address names no server", where=url, fix="write https://server/folder"
+            )
+        self._token = os.environ.get(token_variable(self._host), "").strip()
+        # The network library's own error would quote it.
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise InvalidInputError(
+                f"the token of {token_variable(self._host)} holds what no header may hold",
+                where=self._url,
+                fix="set it to one line of ASCII",
+            )
+        if self._token and not self._is_private and self._host not in _OF_THIS_MACHINE:
+            raise InvalidInputError(
+                f"the token of {token_variable(self._host)} would be sent for everyone to read",
+                where=self._url,
+                fix="use https",
+            )
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._url
+
+    @contextmanager
+    def open(self, name: str, start: int = 0) -> Iterator[Opened]:
+        """See `places.Place`."""
+        where = f"{self._url}/{quote(name)}"
+        with _Session() as session:
+            # A server whose ranges are of no use may have the whole file all the same.
+            for begin in (start, 0):
+                # Closed at once, or the server would go on with what nobody reads.
+                with self._answer(session, where, begin) as response:
+                    is_part = response.status_code == 206
+                    if not is_part or _is_rest(response, begin):
+                        yield Opened(begin if is_part else 0, _chunks(response, where))
+                        return
+            raise UnreachableError(f"{where}: the server sends another part than the one asked for")
+
+    def _answer(self, session: requests.Session, where: str, start: int) -> requests.Response:
+        # Compressed on the way, a file would have no offsets, and a small one could become a large one.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        try:
+            response = session.get(
+                where, headers=headers, auth=self._authorise, stream=True, timeout=self._timeout
+            )
+        except (requests.RequestException, HTTPError, ValueError) as error:
+            # An address that the server sends on to may be none.
+            raise UnreachableError(f"{where}: {_in_short(error)}") from error
+        try:
+            self._refuse_downgrade(response, where)
+            _raise_for_status(response, where)
+        except NotAvailableError:
+            response.close()
+            raise
+        return response
+
+    def _authorise(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        # Being asked at all keeps requests from looking for passwords in files.
+        if self._token:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+    def _refuse_downgrade(self, response: requests.Response, where: str) -> None:
+        hops = (*response.history, response)
+        if self._is_private and any(urlsplit(hop.url).scheme != "https" for hop in hops):
+            raise NotAvailableError(f"{where}: the server sends on to an address without encryption")
+
+
+def token_variable(host: str) -> str:
+    """The name of the environment variable with the token of a host.
+
+    >>> token_variable("data.example.org")
+    'HYPERBO_DATA_TOKEN_DATA_EXAMPLE_ORG'
+    """
+    return _TOKEN + re.sub(r"[^A-Z0-9]", "_", host.upper())
+
+
+def _raise_for_status(response: requests.Response, where: str) -> None:
+    status = response.status_code
+    if status in (200, 206):
+        return
+    said = f"{where}: the server answers {status} {_printable(response.reason or '')}"
+    if status in (401, 403):
+        variable = token_variable(urlsplit(where).hostname or "")
+        raise NotAvailableError(f"{said}; where it wants a token, set {variable}")
+    if status == 416:
+        raise NotAvailableError(f"{where}: has fewer bytes than it should")
+    if status in (408, 425, 429) or status >= 500:
+        raise UnreachableError(said, _retry_after(response))
+    raise (MissingError if status in (404, 410) else NotAvailableError)(said)
+
+
+def _retry_after(response: requests.Response) -> float:
+    # The other form, a date, is as good as none: clocks differ.
+    seconds = response.headers.get("Retry-After", "")
+    return min(float(seconds), _LONGEST_WAIT) if seconds.isdecimal() else 0.0
+
+
+def _is_rest(response: requests.Response, asked: int) -> bool:
+    """Whether a part of a file is the one from an offset on, and of the file as it is."""
+    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    is_plain = response.headers.get("Content-Encoding", "identity") == "identity"
+    return found is not None and int(found[1]) == asked and is_plain
+
+
+def _chunks(response: requests.Response, where: str) -> Iterator[bytes]:
+    try:
+        # As it comes: what had come of a larger chunk would be lost with the connection.
+        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+            yield chunk
+    except (HTTPError, OSError) as error:
+        raise UnreachableError(f"{where}: {_in_short(error)}") from error
+
+
+def _in_short(error: Exception) -> str:
+    """What happened, without the objects of the network library that it is nested in."""
+    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
+        return "the server does not answer in time"
+    if "IncompleteRead" in str(error) or "prematurely" in str(error):
+        return "the connection was closed before the end of the file"
+    cause: BaseException = error
+    while cause.__cause__ or cause.__context__:
+        cause = cause.__cause__ or cause.__context__  # pyright: ignore[reportAssignmentType] - one of them is there
+    return _printable(str(cause))
+
+
+def _printable(text: str) -> str:
+    # A server's words go to somebody's terminal.
+    return "".join(each for each in text.strip() if each.isprintable())[:_LONGEST_WORDS]

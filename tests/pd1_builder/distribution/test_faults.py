@@ -1,0 +1,703 @@
+"""Pulls from web servers that fail in every way: what the user sees, and what is on the disk afterwards."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from faulty_server import Fault, FaultyServer
+from large_versions import FILES, write_large_version
+
+import pd1_builder
+from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
+from pd1_builder.catalog import versions
+from pd1_builder.distribution.index import Entry, create_entry, list_entries
+from pd1_builder.distribution.places import place, writable_place
+from pd1_builder.distribution.publishing import publish
+from pd1_builder.distribution.pulling import pull
+from pd1_builder.distribution.transfer import Patience
+from pd1_builder.distribution.web import WebPlace
+from pd1_builder.pulled import pull_folders, revision_of
+
+REFERENCE, FOLDER = "pd1/mini:1.1.0", "pd1/mini/1.1.0"
+INDEX, MANIFEST, LARGE = "index.json", f"{FOLDER}/manifest.json", f"{FOLDER}/large.bin"
+SIZE, HALF = FILES["large.bin"], 300_000
+PATIENCE = Patience(attempts=3, first_wait=0.01)
+TOKEN = "s3cret-of-this-test"
+
+
+class Published(NamedTuple):
+    """A folder of versions, a place that has two of them, and what a stale server would still have."""
+
+    own: Path
+    place: Path
+    old_index: bytes
+    old_manifest: bytes
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    root = tmp_path_factory.mktemp("published")
+    write_large_version(root / "own", "pd1/mini:1.0.0")
+    write_large_version(root / "own", REFERENCE, seed=1, parent="1.0.0")
+    publish("pd1/mini:1.0.0", root / "place", data_dir=root / "own")
+    old_index = (root / "place/index.json").read_bytes()
+    publish(REFERENCE, root / "place", data_dir=root / "own")
+    old_manifest = (root / "own/pd1/mini/1.0.0/manifest.json").read_bytes()
+    return Published(root / "own", root / "place", old_index, old_manifest)
+
+
+@pytest.fixture(autouse=True)
+def short_silence(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    # Elsewhere a busy machine would be taken for a server that has gone.
+    if "silent" in request.node.name:
+        impatient = functools.partial(WebPlace, silence=0.15)
+        monkeypatch.setattr("pd1_builder.distribution.web.WebPlace", impatient)
+
+
+@pytest.fixture(scope="module")
+def good(published: Published) -> Iterator[FaultyServer]:
+    """A mirror without faults."""
+    with FaultyServer(published.place) as server:
+        yield server
+
+
+class Case(NamedTuple):
+    """A fault that meets every request for a file: what the user sees, and what follows.
+
+    `asked` is how often the file is asked for, `kept` how many bytes of the large one stay for the next pull.
+    """
+
+    path: str
+    fault: Fault
+    error: type[HyperBOError]
+    message: str
+    asked: int = 1
+    kept: int = 0
+
+
+CLOSED = "the connection was closed before the end of the file"
+SILENT = "the server does not answer in time"
+OTHER = "has other bytes than the manifest says"
+NOT_INDEXED = r"is not the one of the index, which has revision [0-9a-f]{64}"
+DAMAGED = "is damaged, or of another format"
+ENDLESS = "has more than 16777216 bytes, as no such file has; ask who publishes it"
+GARBAGE = r"220 \[2Jthis is no web server"
+# What passes: the place is asked again, so many times.
+PASSING = {
+    "closed": (Fault("close", at=HALF), CLOSED),
+    "reset": (Fault("reset", at=HALF), r"\[Errno 104\] Connection reset by peer"),
+    "silent": (Fault("stall", at=HALF), SILENT),
+    "garbage": (Fault("garbage"), GARBAGE),
+    "429": (Fault("status", status=429), "the server answers 429 Too Many Requests"),
+    "500": (Fault("status", status=500), "the server answers 500 Internal Server Error"),
+}
+# What stays: asking again would not help.
+LASTING = {
+    "404": (Fault("status", status=404), "the server answers 404 Not Found"),
+    "403": (
+        Fault("status", status=403),
+        "the server answers 403 Forbidden; where it wants a token, set HYPERBO_DATA_TOKEN_127_0_0_1",
+    ),
+    "nowhere": (Fault("status", status=302), "the server answers 302 Found"),
+}
+CASES = {
+    f"{name}-{path.rpartition('/')[2]}": Case(
+        path,
+        replace(fault, at=HALF if path == LARGE else 100),
+        NotAvailableError,
+        message,
+        PATIENCE.attempts if name in PASSING else 1,
+        HALF if fault.at and path == LARGE else 0,
+    )
+    for path in (LARGE, MANIFEST, INDEX)
+    for name, (fault, message) in (PASSING | LASTING).items()
+} | {
+    "short-large.bin": Case(
+        LARGE, Fault("truncate", at=HALF), NotAvailableError, "has fewer bytes than it should", 2, HALF
+    ),
+    "wrong-large.bin": Case(LARGE, Fault("wrong"), VersionConflictError, OTHER, 2),
+    "endless-large.bin": Case(LARGE, Fault("endless"), VersionConflictError, OTHER, 2),
+    "redirect_loop-large.bin": Case(
+        LARGE,
+        Fault("status", status=302, headers={"Location": "large.bin"}),
+        NotAvailableError,
+        "30 redirects",
+        31 * PATIENCE.attempts,
+    ),
+    "bad_redirect-large.bin": Case(
+        LARGE,
+        Fault("status", status=302, headers={"Location": "http://a..b/"}),
+        NotAvailableError,
+        "label empty",
+        PATIENCE.attempts,
+    ),
+    "short-manifest.json": Case(MANIFEST, Fault("truncate", at=100), VersionConflictError, NOT_INDEXED),
+    "wrong-manifest.json": Case(MANIFEST, Fault("wrong"), VersionConflictError, NOT_INDEXED),
+    "stale-manifest.json": Case(MANIFEST, Fault("content"), VersionConflictError, NOT_INDEXED),
+    "endless-manifest.json": Case(MANIFEST, Fault("endless"), VersionConflictError, ENDLESS),
+    "short-index.json": Case(INDEX, Fault("truncate", at=100), VersionConflictError, DAMAGED),
+    "wrong-index.json": Case(INDEX, Fault("wrong"), VersionConflictError, DAMAGED),
+    "stale-index.json": Case(
+        INDEX,
+        Fault("content"),
+        NotAvailableError,
+        r"is not published at .* \(versions of pd1/mini: 1\.0\.0\)",
+    ),
+    "endless-index.json": Case(INDEX, Fault("endless"), VersionConflictError, ENDLESS),
+}
+
+
+def script(case: Case, published: Published) -> dict[str, tuple[Fault, ...]]:
+    if case.fault.kind != "content":
+        return {case.path: (case.fault,)}
+    stale = published.old_index if case.path == INDEX else published.old_manifest
+    return {case.path: (replace(case.fault, content=stale),)}
+
+
+def require_nothing_visible(data_dir: Path, published: Published) -> dict[str, int]:
+    """No version is to be seen, and what is kept of one is right as far as it goes: sizes by name."""
+    assert versions(data_dir) == ()
+    beside = [path.name for path in data_dir.glob("*/*/*")]
+    assert all(re.fullmatch(r"\.1\.1\.0\.lock|\.pulling-1\.1\.0-[0-9a-f]{16}", name) for name in beside), (
+        beside
+    )
+    sizes = {}
+    for folder in pull_folders(data_dir / FOLDER):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                name, content = path.relative_to(folder).as_posix(), path.read_bytes()
+                assert (published.own / FOLDER / name).read_bytes().startswith(content)
+                sizes[name] = len(content)
+    return sizes
+
+
+def require_whole(data_dir: Path, published: Published) -> None:
+    """The version is here, nothing of it is left beside it, and it is the one that was published."""
+    assert [each.version for each in versions(data_dir)] == ["1.1.0"]
+    assert pull_folders(data_dir / FOLDER) == ()
+    pd1_builder.verify(REFERENCE, data_dir)
+    assert revision_of(data_dir / FOLDER) == revision_of(published.own / FOLDER)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_that_stays(name: str, published: Published, tmp_path: Path) -> None:
+    case = CASES[name]
+    with FaultyServer(published.place, script(case, published)) as server:
+        with pytest.raises(case.error, match=case.message) as caught:
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.url in str(caught.value)
+        assert len(server.ranges_asked(case.path)) == case.asked
+    sizes = require_nothing_visible(tmp_path, published)
+    if case.fault.kind == "reset":  # Of the last bytes before one, what was not read yet may be lost.
+        assert sizes.get("large.bin", 0) <= case.kept
+    else:
+        assert sizes.get("large.bin", 0) == case.kept
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_mirror_stands_in(
+    name: str, published: Published, good: FaultyServer, tmp_path: Path
+) -> None:
+    case = CASES[name]
+    with FaultyServer(published.place, script(case, published)) as server:
+        pull(REFERENCE, [server.url, good.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.ranges_asked(case.path)
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("path", [LARGE, MANIFEST, INDEX], ids=lambda path: path.rpartition("/")[2])
+@pytest.mark.parametrize("fault", [fault for fault, _ in PASSING.values()], ids=PASSING.keys())
+def test_a_fault_that_passes(fault: Fault, path: str, published: Published, tmp_path: Path) -> None:
+    passing = replace(fault, times=2, at=fault.at if path == LARGE else 100)
+    with FaultyServer(published.place, {path: (passing,)}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert len(server.ranges_asked(path)) == 3
+        if fault.kind in ("close", "stall") and path == LARGE:
+            assert server.ranges_asked(path) == [None, f"bytes={HALF}-", f"bytes={HALF}-"]
+            assert server.sent[path] == SIZE
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("kind", ["wrong", "endless", "truncate"])
+def test_bytes_that_were_wrong_once_are_fetched_once_more(
+    kind: Any, published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place, {LARGE: (Fault(kind, at=HALF, times=1),)}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.ranges_asked(LARGE) == [None, f"bytes={HALF}-" if kind == "truncate" else None]
+    require_whole(tmp_path, published)
+
+
+def test_a_server_that_asks_to_be_left_alone_is(published: Published, tmp_path: Path) -> None:
+    busy = tuple(
+        Fault("status", status=429, headers={"Retry-After": after}, times=1)
+        for after in ("1", "Wed, 21 Oct 2099 07:28:00 GMT", "-5")
+    )
+    with FaultyServer(published.place, {INDEX: busy}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=Patience(4, 0.01))
+        moments = [request.seconds for request in server.requests if request.path == INDEX]
+    assert moments[1] - moments[0] >= 0.99
+    # A date is as good as nothing: clocks differ.
+    assert moments[3] - moments[1] < 10
+
+
+@pytest.mark.parametrize("kind", ["gzip", "range"])
+def test_what_a_server_should_not_do_and_does_no_harm(
+    kind: Any, published: Published, tmp_path: Path
+) -> None:
+    faults = {path: (Fault(kind),) for path in (INDEX, MANIFEST, LARGE)}
+    with FaultyServer(published.place, faults) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault("status", status=404, reason="\x1b[2J" + "no" * 999), "answers 404 [2Jno"),
+        (Fault("garbage"), "220 [2J"),
+    ],
+    ids=["reason", "garbage"],
+)
+def test_words_of_a_server_are_few_and_move_no_cursor(
+    fault: Fault, said: str, published: Published, tmp_path: Path
+) -> None:
+    with (
+        FaultyServer(published.place, {INDEX: (fault,)}) as server,
+        pytest.raises(NotAvailableError) as caught,
+    ):
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+def interrupted(server: FaultyServer, data_dir: Path) -> None:
+    """A pull that ends in the middle of the large file."""
+    server.faults = {LARGE: (Fault("close", at=HALF),)}
+    with pytest.raises(NotAvailableError, match=CLOSED):
+        pull(REFERENCE, [server.url], data_dir=data_dir, patience=PATIENCE)
+    server.faults = {}
+    server.requests.clear()
+    server.sent.clear()
+
+
+def partial_file(data_dir: Path) -> Path:
+    (folder,) = pull_folders(data_dir / FOLDER)
+    return folder / "large.bin"
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no_ranges"])
+def test_a_pull_goes_on_where_it_was(ranges: bool, published: Published, tmp_path: Path) -> None:
+    with FaultyServer(published.place, ranges=ranges) as server:
+        interrupted(server, tmp_path)
+        told: list[int] = []
+        pull(REFERENCE, [server.url], data_dir=tmp_path, on_progress=lambda done, total: told.append(done))
+        assert server.ranges_asked(LARGE) == [f"bytes={HALF}-"]
+        assert server.sent[LARGE] == (SIZE - HALF if ranges else SIZE)
+    assert told[0] >= HALF
+    assert (
+        told[-1]
+        == sum(path.stat().st_size for path in (tmp_path / FOLDER).rglob("*") if path.is_file())
+        - (tmp_path / MANIFEST).stat().st_size
+    )
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())
+def test_faults_of_a_server_without_ranges(
+    fault: tuple[Fault, str], published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place, {LARGE: (fault[0],)}, ranges=False) as server:
+        with pytest.raises(NotAvailableError, match=fault[1]):
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        require_nothing_visible(tmp_path, published)
+        server.faults = {LARGE: (replace(fault[0], times=1),)}
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    require_whole(tmp_path, published)
+
+
+def test_a_file_that_is_short_on_a_server_without_ranges(published: Published, tmp_path: Path) -> None:
+    short = {LARGE: (Fault("truncate", at=HALF),)}
+    with (
+        FaultyServer(published.place, short, ranges=False) as server,
+        pytest.raises(NotAvailableError, match=rf"large\.bin ends after {HALF} of {SIZE} bytes"),
+    ):
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    assert require_nothing_visible(tmp_path, published)["large.bin"] == HALF
+
+
+def test_attempts_that_bring_something_are_not_counted(published: Published, tmp_path: Path) -> None:
+    drops = tuple(Fault("close", at=at, times=1) for at in range(50_000, SIZE, 50_000))
+    assert len(drops) > PATIENCE.attempts
+    with FaultyServer(published.place, {LARGE: drops}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert len(server.ranges_asked(LARGE)) == len(drops) + 1
+        assert server.sent[LARGE] == SIZE
+    require_whole(tmp_path, published)
+
+
+def flip(content: bytes) -> bytes:
+    return bytes([content[0] ^ 1]) + content[1:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "asked"),
+    [
+        (flip, [f"bytes={HALF}-", None]),
+        (lambda content: bytes(SIZE), [None]),
+        (lambda content: bytes(SIZE + 1), [None]),
+    ],
+    ids=["flipped", "whole_and_wrong", "too_long"],
+)
+def test_a_damaged_beginning_is_thrown_away(
+    damage: Any, asked: list[str | None], published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place) as server:
+        interrupted(server, tmp_path)
+        path = partial_file(tmp_path)
+        path.write_bytes(damage(path.read_bytes()))
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.ranges_asked(LARGE) == asked
+        assert server.sent[LARGE] == SIZE + (SIZE - HALF if len(asked) == 2 else 0)
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "range"])
+def test_a_server_whose_ranges_are_of_no_use_is_asked_for_the_whole(
+    kind: Any, published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place) as server:
+        interrupted(server, tmp_path)
+        server.faults = {LARGE: (Fault(kind),)}
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.ranges_asked(LARGE) == [f"bytes={HALF}-", None]
+    require_whole(tmp_path, published)
+
+
+def test_the_second_mirror_is_asked_for_the_rest(published: Published, tmp_path: Path) -> None:
+    with (
+        FaultyServer(published.place, {LARGE: (Fault("close", at=HALF),)}) as first,
+        FaultyServer(published.place) as second,
+    ):
+        pull(REFERENCE, [first.url, second.url], data_dir=tmp_path, patience=PATIENCE)
+        assert second.ranges_asked(LARGE) == [f"bytes={HALF}-"]
+        assert first.sent[LARGE] + second.sent[LARGE] == SIZE
+    require_whole(tmp_path, published)
+
+
+def test_a_wrong_beginning_from_one_mirror_is_not_kept_for_the_next(
+    published: Published, tmp_path: Path
+) -> None:
+    wrong = Fault("close", at=HALF, content=bytes(SIZE))
+    with (
+        FaultyServer(published.place, {LARGE: (wrong,)}) as first,
+        FaultyServer(published.place) as second,
+    ):
+        pull(REFERENCE, [first.url, second.url], data_dir=tmp_path, patience=PATIENCE)
+        assert second.ranges_asked(LARGE) == [f"bytes={HALF}-", None]
+    require_whole(tmp_path, published)
+
+
+def test_without_any_good_mirror_each_fault_is_told(published: Published, tmp_path: Path) -> None:
+    with (
+        FaultyServer(published.place, {LARGE: (Fault("wrong"),)}) as first,
+        FaultyServer(published.place, {LARGE: (Fault("status", status=404),)}) as second,
+        pytest.raises(VersionConflictError) as caught,
+    ):
+        pull(REFERENCE, [first.url, second.url], data_dir=tmp_path, patience=PATIENCE)
+    assert f"{first.url}/{LARGE} {OTHER}" in str(caught.value)
+    assert f"{second.url}/{LARGE}: the server answers 404" in str(caught.value)
+    require_nothing_visible(tmp_path, published)
+
+
+def test_a_server_that_is_not_there(published: Published, good: FaultyServer, tmp_path: Path) -> None:
+    with FaultyServer(published.place) as server:
+        gone = server.url
+    with pytest.raises(NotAvailableError, match=rf"{gone}/index\.json: .*refused"):
+        pull(REFERENCE, [gone], data_dir=tmp_path, patience=PATIENCE)
+    assert not list(tmp_path.iterdir())
+    pull(REFERENCE, [gone, good.url], data_dir=tmp_path, patience=PATIENCE)
+    require_whole(tmp_path, published)
+
+
+# Tokens.
+
+
+@pytest.fixture
+def token(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> Iterator[str]:
+    """A token for 127.0.0.1, which no log and no file may show."""
+    monkeypatch.setenv("HYPERBO_DATA_TOKEN_127_0_0_1", f"{TOKEN}\n")
+    caplog.set_level(logging.DEBUG)
+    yield TOKEN
+    assert "urllib3" in {record.name.partition(".")[0] for record in caplog.get_records("call")}
+    assert TOKEN not in "".join(record.getMessage() for record in caplog.get_records("call"))
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
+    ]
+
+
+def authorizations(server: FaultyServer) -> set[str | None]:
+    return {request.authorization for request in server.requests}
+
+
+def test_a_token_is_sent_to_its_host_alone(token: str, published: Published, tmp_path: Path) -> None:
+    with (
+        FaultyServer(published.place, {LARGE: (Fault("wrong"),)}) as first,
+        FaultyServer(published.place) as second,
+    ):
+        mirror = f"http://localhost:{second.port}"
+        pull(REFERENCE, [first.url, mirror], data_dir=tmp_path, patience=PATIENCE)
+    assert authorizations(first) == {f"Bearer {token}"}
+    assert LARGE in {request.path for request in second.requests}
+    assert authorizations(second) == {None}
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_token_does_not_follow_to_another_host(
+    host: str, token: str, published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place) as other, FaultyServer(published.place) as server:
+        for path in (INDEX, LARGE):
+            elsewhere = f"http://{host}:{other.port}/{path}"
+            server.faults[path] = (Fault("status", status=302, headers={"Location": elsewhere}),)
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    assert authorizations(server) == {f"Bearer {token}"}
+    # Another port is another server.
+    assert [request.path for request in other.requests] == [INDEX, LARGE]
+    assert authorizations(other) == {None}
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize(
+    "name", ["403-index.json", "403-large.bin", "closed-large.bin", "garbage-index.json"]
+)
+def test_an_error_does_not_show_a_token(name: str, token: str, published: Published, tmp_path: Path) -> None:
+    case = CASES[name]
+    with (
+        FaultyServer(published.place, script(case, published)) as server,
+        pytest.raises(case.error, match=case.message) as caught,
+    ):
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert token not in repr(error)
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize("token", ["one\r\nX-Two: 2", "schlüssel", "a\x00b"])
+def test_a_token_that_is_none_is_refused_and_not_shown(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No system keeps a NUL in its environment; another way to set the variable might.
+    monkeypatch.setattr(os, "environ", {"HYPERBO_DATA_TOKEN_DATA_EXAMPLE_ORG": token})
+    with pytest.raises(
+        InvalidInputError, match="HYPERBO_DATA_TOKEN_DATA_EXAMPLE_ORG holds what no"
+    ) as caught:
+        place("https://data.example.org/folder")
+    assert token not in str(caught.value)
+
+
+def test_a_token_is_not_sent_for_everyone_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPERBO_DATA_TOKEN_DATA_EXAMPLE_ORG", TOKEN)
+    with pytest.raises(InvalidInputError, match="use https") as caught:
+        place("http://data.example.org/folder")
+    assert TOKEN not in str(caught.value)
+    place("http://elsewhere.example.org/folder")
+
+
+# Manifests and indices that mean harm.
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int]]:
+    return {
+        path.relative_to(folder).as_posix(): (path.lstat().st_size, path.lstat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def hostile_place(folder: Path, content: bytes) -> Path:
+    """A place with a manifest that its index vouches for."""
+    (folder / FOLDER).mkdir(parents=True)
+    (folder / MANIFEST).write_bytes(content)
+    entry = Entry(
+        dataset="pd1/mini",
+        version="1.1.0",
+        revision=revision_of(folder / FOLDER),
+        parent=None,
+        content_hash="0" * 64,
+        records={},
+        tasks=0,
+        size=0,
+        published="2026-11-22T10:00:00Z",
+        is_signed=False,
+    )
+    create_entry(writable_place(folder), entry, None)
+    list_entries(writable_place(folder))
+    return folder
+
+
+def fields_of(published: Published) -> dict[str, Any]:
+    return json.loads((published.own / MANIFEST).read_bytes())
+
+
+def refused(content: bytes, tmp_path: Path, error: type[Exception], message: str, **options: Any) -> None:
+    """A pull of such a manifest is refused, and not a byte of it is written."""
+    source = hostile_place(tmp_path / "place", content)
+    # Deep enough that what climbs out of it would still be seen.
+    data_dir = tmp_path / "of/this/user/data"
+    before = listing(tmp_path)
+    with pytest.raises(error, match=message):
+        pull(REFERENCE, [source], data_dir=data_dir, patience=PATIENCE, **options)
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/tmp/absolute",
+        "..",
+        "../../../../escape",
+        "raw/../../escape",
+        ".",
+        "",
+        "raw//file",
+        "raw/",
+        "a\\b",
+        "..\\escape",
+        "C:\\escape",
+        "a\0b",
+        "a\nb",
+        "a\x1b[2Jb",
+        "\ud800",
+        "n" * 201,
+        "/".join(["n"] * 501),
+        "manifest.json",
+        "manifest.json/inside",
+        "manifest.json.minisig",
+        "large.bin",
+        "large.bin/inside",
+        "raw",
+    ],
+    ids=ascii,
+)
+def test_names_that_mean_harm_are_refused(name: str, published: Published, tmp_path: Path) -> None:
+    fields = fields_of(published)
+    fields["files"].append(fields["files"][0] | {"name": name})
+    refused(json.dumps(fields).encode(), tmp_path, VersionConflictError, r"manifest\.json: is damaged")
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, True, "5", None, 1 << 63, float("nan"), float("inf")], ids=repr)
+def test_sizes_that_are_none_are_refused(size: object, published: Published, tmp_path: Path) -> None:
+    fields = fields_of(published)
+    fields["files"][0]["size"] = size
+    refused(json.dumps(fields).encode(), tmp_path, VersionConflictError, r"manifest\.json: is damaged")
+
+
+def test_what_is_larger_than_allowed_is_refused(published: Published, tmp_path: Path) -> None:
+    fields = fields_of(published)
+    fields["files"][0]["size"] = 1 << 62
+    refused(json.dumps(fields).encode(), tmp_path, InvalidInputError, "more than 53687091200; allow more")
+
+
+def test_what_no_disk_holds_is_refused_before_it_is_fetched(published: Published, tmp_path: Path) -> None:
+    fields = fields_of(published)
+    fields["files"][0]["size"] = 1 << 62
+    source = hostile_place(tmp_path / "place", json.dumps(fields).encode())
+    with pytest.raises(HyperBOError, match=r"pd1/mini:1\.1\.0: no space is left to write it"):
+        pull(REFERENCE, [source], data_dir=tmp_path / "data", largest=1 << 63)
+    assert versions(tmp_path / "data") == ()
+    (folder,) = pull_folders(tmp_path / "data" / FOLDER)
+    assert [path.name for path in folder.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b" " * (20 << 20), "has more than 16777216 bytes"),
+        (b'{"format": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is damaged"),
+        (b'{"format": 1' + b"0" * 5000 + b"}", "is damaged"),
+        (b"[]", "is damaged"),
+        (b"\xff\xfe", "is damaged"),
+        (b"<html>Please log in</html>", "is damaged"),
+        (b'{"format": 2}', "format 2 is not 1"),
+    ],
+    ids=["20MB", "deep", "long_number", "list", "no_text", "html", "format"],
+)
+def test_a_manifest_that_is_none_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    refused(content, tmp_path, VersionConflictError, rf"manifest\.json:? {message}|manifest\.json: {message}")
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": "1.0.0"}, {"dataset": "pd1/other"}, {"counts": {"../a": {}}}], ids=str
+)
+def test_a_manifest_of_something_else_is_refused(
+    change: dict[str, Any], published: Published, tmp_path: Path
+) -> None:
+    content = json.dumps(fields_of(published) | change).encode()
+    refused(content, tmp_path, VersionConflictError, "do not use this place|is damaged")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"format": 1, "versions": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format": 1, "versions": [NaN]}',
+        b" " * (17 << 20),
+    ],
+    ids=["deep", "nan", "17MB"],
+)
+def test_an_index_that_means_harm_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place/index.json").write_bytes(content)
+    before = listing(tmp_path)
+    with pytest.raises(VersionConflictError, match=r"index\.json(: is damaged| has more than)"):
+        pull(REFERENCE, [tmp_path / "place"], data_dir=tmp_path / "data", patience=PATIENCE)
+    assert listing(tmp_path) == before
+
+
+def at_place(published: Published, folder: Path, name: str) -> Path:
+    """A place made of links to the files of another, and the path of one file, which is taken away."""
+    for path in published.place.rglob("*"):
+        if path.is_file():
+            link = folder / path.relative_to(published.place)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.hardlink_to(path)
+    (folder / name).unlink()
+    return folder / name
+
+
+@pytest.mark.parametrize("name", [LARGE, MANIFEST, INDEX], ids=lambda name: name.rpartition("/")[2])
+@pytest.mark.parametrize("target", ["elsewhere", "itself"])
+def test_a_symbolic_link_at_a_place_is_not_followed(
+    target: str, name: str, published: Published, tmp_path: Path
+) -> None:
+    path = at_place(published, tmp_path / "place", name)
+    path.symlink_to(published.place / name if target == "elsewhere" else path)
+    with pytest.raises(VersionConflictError, match=f"{path} is or lies behind a symbolic link"):
+        pull(REFERENCE, [tmp_path / "place"], data_dir=tmp_path / "data", patience=PATIENCE)
+    assert versions(tmp_path / "data") == ()
+    pull(REFERENCE, [tmp_path / "place", published.place], data_dir=tmp_path / "data", patience=PATIENCE)
+    require_whole(tmp_path / "data", published)
+
+
+def test_a_pipe_at_a_place_is_not_waited_for(published: Published, tmp_path: Path) -> None:
+    path = at_place(published, tmp_path / "place", LARGE)
+    os.mkfifo(path)
+    with pytest.raises(NotAvailableError, match=r"large\.bin is no file"):
+        pull(REFERENCE, [tmp_path / "place"], data_dir=tmp_path / "data", patience=PATIENCE)
+
+
+def test_an_address_with_a_password_is_shown_by_nothing() -> None:
+    for url in ("http://me:hunter2@[bad/data", "http://me:hunter2@example.org/data"):
+        with pytest.raises(InvalidInputError) as caught:
+            place(url)
+        assert "hunter2" not in "".join(map(str, (caught.value, caught.value.__cause__)))

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from version_folders import record, write_version
+
+import pd1_builder
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from pd1_builder.distribution import publishing
+from pd1_builder.distribution.index import read_entry, read_index
+from pd1_builder.distribution.places import place, writable_place
+from pd1_builder.distribution.publishing import publish
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_published_version_is_the_version_and_is_listed(own: Path, tmp_path: Path) -> None:
+    entry = publish("pd1/mini:1.1.0", tmp_path, data_dir=own)
+    folder = own / "pd1/mini/1.1.0"
+    assert files(tmp_path / "pd1/mini/1.1.0") == files(folder)
+    # The folder is one of versions itself.
+    assert pd1_builder.verify("pd1/mini:1.1.0", tmp_path).content_hash == entry.content_hash
+    assert read_index(place(tmp_path)) == (entry,)
+    assert entry.revision == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    assert entry.size == sum(map(len, files(folder).values()))
+    assert (entry.records, entry.tasks, entry.parent) == ({"one": 2, "two": 1}, 2, "1.0.0")
+
+
+def test_the_entry_says_what_changed_since_the_parent(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.1.0", tmp_path, data_dir=own)
+    _, changes = read_entry(place(tmp_path), "pd1/mini/1.1.0") or (None, None)
+    assert changes == pd1_builder.diff("pd1/mini:1.0.0", "pd1/mini:1.1.0", own).changes
+    assert changes.bump == "minor"
+
+
+def test_what_changed_is_not_stated_where_the_parent_is_not_here(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.1.0", tmp_path / "first", data_dir=own)
+    publish("pd1/mini:1.1.0", tmp_path / "second", data_dir=tmp_path / "first")
+    found = read_entry(place(tmp_path / "second"), "pd1/mini/1.1.0")
+    assert found is not None
+    assert found[1] is None
+
+
+def test_versions_are_listed_by_their_numbers(own: Path, tmp_path: Path) -> None:
+    write_version(tmp_path / "more", "pd1/mini:1.10.0", {"one": [record("a", "a/0")]})
+    for reference, data_dir in (
+        ("trials/mine:1.0.0", own),
+        ("pd1/mini:1.10.0", tmp_path / "more"),
+        ("pd1/mini:1.1.0", own),
+    ):
+        publish(reference, tmp_path / "place", data_dir=data_dir)
+    found = [entry.reference for entry in read_index(place(tmp_path / "place"))]
+    assert found == ["pd1/mini:1.1.0", "pd1/mini:1.10.0", "trials/mine:1.0.0"]
+
+
+def test_publishing_again_changes_nothing(own: Path, tmp_path: Path) -> None:
+    first = publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.name != "index.json"}
+    assert publish("pd1/mini:1.0.0", tmp_path, data_dir=own) == first
+    paths = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "index.json"]
+    assert {path: path.stat().st_mtime_ns for path in paths}.items() <= before.items()
+
+
+def test_another_version_of_the_same_number_is_refused(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own)
+    before = files(tmp_path / "place")
+    write_version(tmp_path / "other", "pd1/mini:1.0.0", {"one": [record("a", "other")]})
+    with pytest.raises(VersionConflictError, match=r"pd1/mini:1\.0\.0 is published .* never changes"):
+        publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "other")
+    assert files(tmp_path / "place") == before
+
+
+def test_a_number_that_is_being_published_is_taken(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_publish_entry", end)
+        with pytest.raises(KeyboardInterrupt):
+            publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own)
+    # All files are there, and the version is not.
+    assert files(own / "pd1/mini/1.0.0") == files(tmp_path / "place/pd1/mini/1.0.0")
+    with pytest.raises(NotAvailableError, match="nothing is published"):
+        read_index(place(tmp_path / "place"))
+    write_version(tmp_path / "other", "pd1/mini:1.0.0", {"one": [record("a", "other")]})
+    with pytest.raises(VersionConflictError, match="somebody is publishing"):
+        publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "other")
+    assert files(own / "pd1/mini/1.0.0") == files(tmp_path / "place/pd1/mini/1.0.0")
+    publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own)
+    assert len(read_index(place(tmp_path / "place"))) == 1
+
+
+def test_a_version_that_was_listed_by_nobody_is_listed_by_the_next(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    (tmp_path / "index.json").unlink()  # As after a kill between the entry and the list.
+    publish("trials/mine:1.0.0", tmp_path, data_dir=own)
+    assert [entry.dataset for entry in read_index(place(tmp_path))] == ["pd1/mini", "trials/mine"]
+
+
+def test_a_damaged_version_is_not_published(own: Path, tmp_path: Path) -> None:
+    write_version(tmp_path / "own", "pd1/mini:1.0.0", {"one": [record("a", "a/0")]})
+    path = tmp_path / "own/pd1/mini/1.0.0/one.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(VersionConflictError, match="has changed"):
+        publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "own")
+    assert not (tmp_path / "place").exists()
+
+
+def test_a_version_with_a_symbolic_link_is_not_published(tmp_path: Path) -> None:
+    folder = write_version(tmp_path / "own", "pd1/mini:1.0.0", {"one": [record("a", "a/0")]})
+    (folder / "one.parquet").rename(tmp_path / "elsewhere")
+    (folder / "one.parquet").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(VersionConflictError, match=r"one\.parquet is a symbolic link"):
+        publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    ("url", "match"),
+    [
+        ("https://example.org/data", "is read, not written to"),
+        ("s3://key:hunter2@bucket/data", r"^s3://bucket/data: .* no user, password"),
+        ("s3://bucket/data?token=hunter2", r"^s3://bucket/data: .* query"),
+        ("nothing://there", "Protocol not known"),
+        (" ", "is empty"),
+    ],
+)
+def test_what_is_no_place_to_publish_to_is_refused(url: str, match: str) -> None:
+    with pytest.raises(InvalidInputError, match=match) as caught:
+        writable_place(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_index_is_plain_json(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    index = json.loads((tmp_path / "index.json").read_text())
+    assert index["format"] == 1
+    assert [version["version"] for version in index["versions"]] == ["1.0.0"]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import minisign
+import pytest
+
+import pd1_builder
+from hyperbo.errors import InvalidInputError, VersionConflictError
+from pd1_builder.catalog import versions
+from pd1_builder.distribution.publishing import publish
+from pd1_builder.distribution.pulling import pull
+from pd1_builder.distribution.signatures import check_signature, sign
+
+# Signed by the reference implementation; printed in the documentation of minisign's verifiers.
+KEY = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
+SIGNATURE = b"""untrusted comment: signature from minisign secret key
+RWQf6LRCGA9i59SLOFxz6NxvASXDJeRtuZykwQepbDEGt87ig1BNpWaVWuNrm73YiIiJbq71Wi+dP9eKL8OC351vwIasSSbXxwA=
+trusted comment: timestamp:1555779966\tfile:test
+QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfNQUaOAA==
+"""
+
+
+def write_keys(folder: Path, password: str = "") -> tuple[Path, str]:
+    """Write a key pair as minisign does, and return the secret key's file and the public key."""
+    pair = minisign.KeyPair.generate()
+    public = pair.public_key.to_base64().decode()
+    if password:
+        # Weak on purpose: the default takes seconds and a gigabyte.
+        pair.secret_key.encrypt(password, opslimit=32768, memlimit=16 << 20)
+    path = folder / "minisign.key"
+    path.write_bytes(bytes(pair.secret_key) + b"\n")
+    (folder / "minisign.pub").write_bytes(bytes(pair.public_key) + b"\n")
+    return path, public
+
+
+def test_a_signature_of_the_reference_implementation_is_understood() -> None:
+    check_signature(b"test", SIGNATURE, KEY, "here")
+    with pytest.raises(VersionConflictError, match="here is not signed by the public key"):
+        check_signature(b"Test", SIGNATURE, KEY, "here")
+
+
+@pytest.mark.parametrize("line", [1, 2, 3])
+def test_every_line_of_a_signature_counts(line: int) -> None:
+    lines = SIGNATURE.splitlines()
+    changed = bytearray(lines[line])
+    changed[30] ^= 1
+    lines[line] = bytes(changed)
+    with pytest.raises(VersionConflictError):
+        check_signature(b"test", b"\n".join(lines), KEY, "here")
+
+
+def test_a_signed_version_is_pulled_with_its_signature(own: Path, tmp_path: Path) -> None:
+    key, public = write_keys(tmp_path)
+    assert publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own, key=key).is_signed
+    version = pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=tmp_path / "data", public_key=public)
+    # It is no file of the version, and goes along to the next place.
+    pd1_builder.verify("pd1/mini:1.0.0", tmp_path / "data")
+    assert (version.folder / "manifest.json.minisig").read_text().startswith("untrusted comment:")
+    assert publish("pd1/mini:1.0.0", tmp_path / "mirror", data_dir=tmp_path / "data").is_signed
+    public_file = str(tmp_path / "minisign.pub")
+    pull("pd1/mini:1.0.0", [tmp_path / "mirror"], data_dir=tmp_path / "third", public_key=public_file)
+
+
+def test_what_is_not_signed_by_the_trusted_key_is_refused(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    key, public = write_keys(tmp_path)
+    _, other = write_keys(tmp_path / "other")
+    publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own, key=key)
+    publish("pd1/mini:1.1.0", tmp_path / "place", data_dir=own)
+    data = tmp_path / "data"
+    with pytest.raises(VersionConflictError, match="not signed by the public key given"):
+        pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data, public_key=other)
+    with pytest.raises(VersionConflictError, match="is not signed, and a public key was given"):
+        pull("pd1/mini:1.1.0", [tmp_path / "place"], data_dir=data, public_key=public)
+    # That an index says otherwise does not help.
+    signature = tmp_path / "place/pd1/mini/1.0.0/manifest.json.minisig"
+    signature.unlink()
+    with pytest.raises(VersionConflictError, match="is not signed"):
+        pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data, public_key=public)
+    assert not versions(data)
+    # What is here is held to the key too, and the environment may name it.
+    pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data)
+    monkeypatch.setenv("HYPERBO_DATA_PUBLIC_KEY", public)
+    with pytest.raises(VersionConflictError, match="is not signed"):
+        pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data)
+
+
+def test_a_password_comes_from_the_environment_and_is_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, public = write_keys(tmp_path, password="of a test")
+    with pytest.raises(InvalidInputError, match="HYPERBO_SIGNING_PASSWORD"):
+        sign(b"content", key, "comment")
+    monkeypatch.setenv("HYPERBO_SIGNING_PASSWORD", "wrong one")
+    with pytest.raises(InvalidInputError, match="wrong password") as caught:
+        sign(b"content", key, "comment")
+    assert "wrong one" not in str(caught.value)
+    monkeypatch.setenv("HYPERBO_SIGNING_PASSWORD", "of a test")
+    check_signature(b"content", sign(b"content", key, "comment"), public, "here")
+
+
+@pytest.mark.parametrize("key", ["", "RW", "nowhere.pub", KEY[:-1]])
+def test_a_public_key_that_is_none_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"minisign\.pub"):
+        check_signature(b"test", SIGNATURE, key, "here")
+
+
+def test_a_file_that_is_no_secret_key_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path / "other"):
+        with pytest.raises(InvalidInputError, match="minisign -G"):
+            sign(b"content", path, "comment")
+        (tmp_path / "other").write_text("no key\n")
