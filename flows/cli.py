@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from flows import online_commands, study_commands, tune_commands
 from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
 from flows.data_commands import DataDir, data_app
+from flows.distribution_commands import catalogue, prune, publish, pull
 from flows.flow_commands import flows_app
 from flows.interrupts import interruptible
 from flows.jobs import end_with_outcome, prepare_process, start_prefect, tell_outcome
@@ -76,6 +77,8 @@ def demo(
 app.command()(study_commands.evaluate)
 app.command()(study_commands.study)
 app.command()(tune_commands.tune)
+for command in (publish, pull, prune, catalogue):
+    data_app.command()(command)
 app.command()(online_commands.online)
 
 

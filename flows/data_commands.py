@@ -13,7 +13,7 @@ from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_executio
 data_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Dataset versions: build, add, record, list, describe, compare, verify, export.",
+    help="Dataset versions: build, add, record, list, describe, compare, verify, export, publish, pull.",
 )
 DataDir = Annotated[
     Path | None,
@@ -117,10 +117,24 @@ def data_add(
 
 
 @data_app.command("list")
-def data_list(data: DataDir = None) -> None:
-    """List the versions that are here."""
+def data_list(
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="A place: list what is published there instead.", show_default=False),
+    ] = None,
+    data: DataDir = None,
+) -> None:
+    """List the versions that are here, or those that are published at a place."""
     from pd1_builder.catalog import default_data_dir, versions
 
+    if source is not None:
+        from pd1_builder.distribution.index import read_index
+        from pd1_builder.distribution.places import place
+
+        for entry in read_index(place(source)):
+            records = sum(entry.records.values())
+            typer.echo(f"{entry.reference}  {records} records, {entry.size} bytes, revision {entry.revision}")
+        return
     found = versions(data)
     for version in found:
         typer.echo(f"{version.dataset}:{version.version}  {version.folder}")
@@ -137,11 +151,13 @@ def data_info(reference: Reference, data: DataDir = None) -> None:
 
     from pd1_builder.catalog import find
     from pd1_builder.manifest import read_manifest
+    from pd1_builder.pulled import revision_of
 
     version = find(reference, data)
     manifest = read_manifest(version.folder)
     typer.echo(f"{manifest.reference}  {version.folder}")
     typer.echo(f"content {manifest.content_hash}")
+    typer.echo(f"revision {revision_of(version.folder)}")
     typer.echo(f"built by code {manifest.code_version}; parent {manifest.parent or 'none'}")
     for file in manifest.raw_files:
         rows = "" if file.rows is None else f" {file.rows} rows,"

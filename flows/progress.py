@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -55,7 +57,43 @@ def progress_line(label: str, unit: str) -> Iterator[Callable[[int, int], None]]
         yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
-def _plain_lines(label: str, unit: str) -> Callable[[int, int], None]:
+@contextmanager
+def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many bytes are here, on standard error: a bar on a terminal, elsewhere plain lines.
+
+    Args:
+      label: what is brought here.
+
+    Yields:
+      A callback for bytes that are here and in all; any thread may call it.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain_lines(label, "bytes", partial(print, file=sys.stderr, flush=True))
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(label, total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+
+def _plain_lines(label: str, unit: str, show: Callable[[str], object] = say) -> Callable[[int, int], None]:
     started = time.monotonic()
     first: int | None = None  # a step that was broken off does not begin at 0
     last = started
@@ -70,6 +108,6 @@ def _plain_lines(label: str, unit: str) -> Callable[[int, int], None]:
         last = now
         rate = (done - first) / (now - started) if now > started else 0.0
         speed = f", {rate:.3g} a second, {(total - done) / rate:.0f} s left" if rate > 0 else ""
-        say(f"{label}: {done} of {total} {unit}, {now - started:.0f} s{speed}")
+        show(f"{label}: {done} of {total} {unit}, {now - started:.0f} s{speed}")
 
     return report
