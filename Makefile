@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock bench-data bench-method bench-simulate bench-tuning
+.PHONY: help demo test check format lock bench-data bench-pull bench-method bench-simulate bench-tuning
 
 PYTHON ?= python3
 VENV := .venv
@@ -27,6 +27,9 @@ check: $(READY) ## formatting, linters, types
 
 bench-data: $(READY) ## time and memory of building and loading versions, beside pandas
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.data
+
+bench-pull: $(READY) ## time and bytes of pulling a published version, beside plain downloads
+	$(BIN)/python -m benchmarks.pull
 
 bench-method: $(READY) ## time of pre-training at PD1's size, beside PyTorch where it is installed
 	$(BIN)/python -m benchmarks.method
