@@ -18,6 +18,7 @@ from flows.interrupts import interruptible
 from flows.jobs import end_with_outcome, prepare_process, start_prefect, tell_outcome
 from flows.prior_commands import prior_app
 from hyperbo.errors import HyperBOError
+from hyperbo.printable import printable
 
 
 class _Commands(TyperGroup):
@@ -29,7 +30,7 @@ class _Commands(TyperGroup):
             with interruptible():
                 return super().invoke(ctx)
         except HyperBOError as error:
-            typer.secho(f"hyperbo: {error}", fg="red", err=True)
+            typer.secho(f"hyperbo: {printable(error)}", fg="red", err=True)
             raise typer.Exit(1) from error
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from flows.beam_options import BeamArguments, WorkerPool, Workers, beam_execution
+from hyperbo.printable import printable
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -29,8 +31,8 @@ class _Echo(logging.Handler):
     """Shows what the packages below say of their work on standard error, whichever that is by then."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one message."""
-        typer.echo(self.format(record), err=True)
+        """Show one message, above the bar where there is one."""
+        print(printable(self.format(record)), file=sys.stderr, flush=True)
 
 
 @data_app.callback()
@@ -92,9 +94,7 @@ def data_add(
             show_default=False,
         ),
     ] = None,
-    version: Annotated[
-        str | None, typer.Option(help="By default the next one that adds records.", show_default=False)
-    ] = None,
+    version: Annotated[str | None, typer.Option(help="By default the next.", show_default=False)] = None,
     max_reject_share: MaxRejectShare = 0.001,
     workers: Workers = 1,
     worker_pool: WorkerPool = "",
@@ -151,30 +151,34 @@ def data_info(reference: Reference, data: DataDir = None) -> None:
 
     from pd1_builder.catalog import find
     from pd1_builder.manifest import read_manifest
-    from pd1_builder.pulled import revision_of
+    from pd1_builder.pulled import revision_of, where_from
 
     version = find(reference, data)
     manifest = read_manifest(version.folder)
-    typer.echo(f"{manifest.reference}  {version.folder}")
+    size = sum(file.size for file in manifest.files)
+    typer.echo(f"{manifest.reference}  {version.folder}  {size} bytes, {where_from(version.folder)}")
     typer.echo(f"content {manifest.content_hash}")
     typer.echo(f"revision {revision_of(version.folder)}")
-    typer.echo(f"built by code {manifest.code_version}; parent {manifest.parent or 'none'}")
+    typer.echo(f"built by code {printable(manifest.code_version)}; parent {manifest.parent or 'none'}")
     for file in manifest.raw_files:
         rows = "" if file.rows is None else f" {file.rows} rows,"
-        typer.echo(f"from {file.name},{rows} sha256 {file.sha256}")
+        typer.echo(f"from {printable(file.name)},{rows} sha256 {file.sha256}")
     if manifest.space:
         for each in manifest.space.parameters:
-            typer.echo(f"parameter {each.name}: {each.lower:g} to {each.upper:g}, {each.scaling}")
+            name = printable(each.name)
+            typer.echo(f"parameter {name}: {each.lower:g} to {each.upper:g}, {each.scaling}")
     stated = (f"{name} {manifest.parameters[name]}" for name in ("objective", "warping", "origin"))
-    typer.echo(", ".join(stated))
+    typer.echo(printable(", ".join(stated)))
     table = Table("split", "task", "status", "trials")
     for split, tasks in manifest.counts.items():
         for task, statuses in tasks.items():
             for status, count in statuses.items():
-                table.add_row(*map(escape, (split, task, status)), str(count))
+                table.add_row(*(escape(printable(text)) for text in (split, task, status)), str(count))
     rich.print(table)
     for block in manifest.blocks:
-        typer.echo(f"matched block {block['id']}: {block['inputs']} inputs on {len(block['tasks'])} tasks")
+        typer.echo(
+            f"matched block {printable(block['id'])}: {block['inputs']} inputs on {len(block['tasks'])} tasks"
+        )
     typer.echo(f"{manifest.rejects} rows rejected, {manifest.duplicates} trials that repeat an input")
 
 
@@ -275,9 +279,7 @@ def data_export(
 def data_record(
     name: Annotated[str, typer.Argument(help="The dataset becomes bo_runs/<name>.")],
     evaluation: Annotated[Path, typer.Argument(help="Folder of an evaluation.", show_default=False)],
-    version: Annotated[
-        str | None, typer.Option(help="By default the next one that adds records.", show_default=False)
-    ] = None,
+    version: Annotated[str | None, typer.Option(help="By default the next.", show_default=False)] = None,
     max_reject_share: MaxRejectShare = 0.001,
     data: DataDir = None,
 ) -> None:

@@ -61,7 +61,7 @@ def pull(
             show_default=False,
         ),
     ] = None,
-    largest: Annotated[float, typer.Option(min=0, help="Largest version that is taken, in GB.")] = 50.0,
+    largest: Annotated[int, typer.Option(min=1, help="Largest version that is taken, in GB.")] = 50,
     data: DataDir = None,
 ) -> None:
     """Bring a published version here, checked; what was broken off goes on where it was."""
@@ -76,7 +76,7 @@ def pull(
             data_dir=data,
             revision=revision,
             public_key=public_key,
-            largest=int(largest * 1e9),
+            largest=largest * 10**9,
             on_progress=progress,
         )
     found = f"{version.dataset}:{version.version}"
@@ -124,4 +124,6 @@ def catalogue(
     """Write a static site of what is published at a place."""
     from pd1_builder.distribution.site import write_site
 
+    if pull_from is None and "://" not in place:
+        typer.echo(f"the lines to copy name the folder {place}; --pull-from names another address", err=True)
     typer.echo(write_site(place, out, priors=tuple(priors or ()), pull_from=pull_from))

@@ -20,6 +20,7 @@ from pd1_builder.verification import verify
 from pipelines.execution import Execution
 from pipelines.raw_files import is_raw_file, sha256_of
 from pipelines.trials.rows import suffix_of
+from pipelines.trials.space_file import read_space_file
 
 _LOGGER = logging.getLogger(__name__)
 # What a name begins with that is a dataset's own.
@@ -47,7 +48,8 @@ def add(
       files: of `trials/<name>`: JSON lines or CSV, both gzipped or not, or Parquet; of `pd1/<config>`: as
         `pd1_unmatched_phase0_results-<anything>.jsonl.gz`.
       space: the space file of `trials/<name>`; None for that of the newest version.
-      version: semantic version to make; None for 1.0.0, or the next after the newest that adds records.
+      version: semantic version to make; None for 1.0.0, or the next after the newest: one that adds records,
+        or a patch where nothing is new but what the space file says about the trials.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
       max_reject_share: largest share of rows that may be rejected.
       execution: where Beam runs; None for this process.
@@ -71,7 +73,7 @@ def add(
     assert recipe is not None
     return release(
         dataset,
-        version or (next_version(newest.version, "minor") if newest else "1.0.0"),
+        version or (_following(newest, recipe) if newest else "1.0.0"),
         recipe,
         data_dir=data_dir,
         parent=newest.version if newest else None,
@@ -102,6 +104,16 @@ def _newest(dataset: str, data_dir: Path | None) -> Version | None:
         return None
 
 
+def _following(newest: Version, recipe: Recipe) -> str:
+    """The number after the newest version's where records are added, or nothing changes that decides them."""
+    manifest = read_manifest(newest.folder)
+    held = {file.sha256 for file in manifest.raw_files}
+    is_same = recipe.parameters == manifest.parameters and all(
+        file.sha256 in held for file in recipe.raw_files
+    )
+    return next_version(newest.version, "patch" if is_same else "minor")
+
+
 def _extended_trials(
     dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, _: Path | None
 ) -> Recipe | None:
@@ -110,12 +122,13 @@ def _extended_trials(
     if newest is None:
         if space is None:
             raise InvalidInputError(
-                f"{dataset} is new, and nothing says what its columns mean", fix="give a space file"
+                f"{dataset} is new, and nothing says what its columns mean",
+                fix="give a space file: space, or --space",
             )
         return trials_recipe(_new_files(files, ()), space)
     kept, kept_space = raw_in(newest.folder / KEPT_FOLDER)
     new = _new_files(files, kept)
-    if not new and (space is None or sha256_of(space) == sha256_of(kept_space)):
+    if not new and (space is None or read_space_file(space) == read_space_file(kept_space)):
         return None
     return trials_recipe([*kept, *new], space or kept_space)
 

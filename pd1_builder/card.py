@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ CARD_NAME = "README.md"
 HUB_LICENCES = {
     "https://www.apache.org/licenses/LICENSE-2.0": "apache-2.0",
     "https://creativecommons.org/licenses/by/4.0/": "cc-by-4.0",
+    "https://creativecommons.org/licenses/by-nc/4.0/": "cc-by-nc-4.0",
+    "https://creativecommons.org/licenses/by-sa/4.0/": "cc-by-sa-4.0",
+    "https://creativecommons.org/publicdomain/zero/1.0/": "cc0-1.0",
     "https://opensource.org/license/mit": "mit",
 }
 _TAGS = ("bayesian-optimization", "hyperparameter-optimization", "tabular")
@@ -36,7 +40,13 @@ _ON_ADDING = ("Files", "The space file", "An Optuna study")
 
 
 def card(
-    manifest: Manifest, columns: Sequence[Column], *, description: str, citation: str, licence: str
+    manifest: Manifest,
+    columns: Sequence[Column],
+    *,
+    description: str,
+    citation: str,
+    licence: str,
+    foreword: str = "",
 ) -> str:
     """The card of a version, as Markdown; equal arguments give equal texts.
 
@@ -46,6 +56,7 @@ def card(
       description: the card of the dataset, which holds of all its versions.
       citation: how to cite it, as BibTeX; empty where it is not known.
       licence: address of the licence; empty where it is not known.
+      foreword: what whoever made the trials says that they are, as Markdown; empty where they say nothing.
 
     Source: the header is that of https://huggingface.co/docs/hub/datasets-cards.
     """
@@ -56,6 +67,7 @@ def card(
         *_header(manifest, rows, licence),
         f"# {manifest.dataset} {manifest.version}",
         "",
+        *_quote(foreword),
         f"Tuning trials as a versioned dataset (records: {rows:,}; tasks: {len(tasks):,}), made from the raw "
         "files listed below. `manifest.json` says the same for machines, with counts by task.",
         *("", "## Records", "", *_records(manifest)),
@@ -69,11 +81,21 @@ def card(
         *("", "## Lineage", "", *_lineage(manifest)),
         *("", "## Licence and citation", ""),
         f"<{licence}>" if licence else "No licence is recorded: ask whoever made the trials.",
-        *(("", "```bibtex", citation.strip(), "```") if citation else ()),
+        *(("", *_fenced(citation)) if citation else ()),
         *("", f"## About {name}", "", f"What follows holds of every configuration and version of `{name}`."),
         *section(description, _ON_ADDING),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _quote(text: str) -> list[str]:
+    """Lines of a quotation: whatever Markdown it is, what follows it is not a part of it."""
+    return [*(f"> {line}" if line else ">" for line in text.strip().splitlines()), ""] if text else []
+
+
+def _fenced(citation: str) -> list[str]:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", citation)), default=0))
+    return [f"{fence}bibtex", citation.strip(), fence]
 
 
 def _header(manifest: Manifest, rows: int, licence: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.files import user_folder
 from pd1_builder.manifest_fields import DATASET, MANIFEST_NAME, VERSION
-from pd1_builder.pulled import pull_record
+from pd1_builder.pulled import was_pulled
 
 
 class Version(NamedTuple):
@@ -63,17 +63,27 @@ def find(reference: str, data_dir: Path | None = None) -> Version:
       InvalidInputError: the reference is malformed.
       NotAvailableError: there is no such version; the message lists those that exist.
     """
+    if found := find_here(reference, data_dir):
+        return found
+    dataset = reference.partition(":")[0]
+    names = ", ".join(each.version for each in versions(data_dir) if each.dataset == dataset) or "none"
+    raise NotAvailableError(
+        f"{reference} is not in {data_dir or default_data_dir()} (versions of {dataset} there: {names}); "
+        f"{_how_to_make(dataset, reference, data_dir)}"
+    )
+
+
+def find_here(reference: str, data_dir: Path | None = None) -> Version | None:
+    """Find a version as `find` does; None where there is none.
+
+    Raises:
+      InvalidInputError: the reference is malformed.
+    """
     dataset, colon, version = reference.partition(":")
     version_folder(dataset, version if colon else "0.0.0")
     known = [each for each in versions(data_dir) if each.dataset == dataset]
     chosen = [each for each in known if not colon or each.version == version]
-    if not chosen:
-        names = ", ".join(each.version for each in known) or "none"
-        raise NotAvailableError(
-            f"{reference} is not in {data_dir or default_data_dir()} (versions of {dataset} there: {names}); "
-            f"{_how_to_make(dataset, reference, data_dir)}"
-        )
-    return chosen[-1]
+    return chosen[-1] if chosen else None
 
 
 # Datasets that users make of files of their own; a version keeps those files in its folder `raw`.
@@ -82,17 +92,19 @@ _MADE_OF_OWN_FILES = {"trials": "add", "bo_runs": "record"}
 
 def _how_to_make(dataset: str, reference: str, data_dir: Path | None) -> str:
     name, _, config = dataset.partition("/")
-    if name in _MADE_OF_OWN_FILES:
-        return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}, or pull it: hyperbo data pull"
     where = f" --data {data_dir}" if data_dir else ""
-    return f"build it with hyperbo data build {reference}{where}, or pull it: hyperbo data pull"
+    pull = f"hyperbo data pull {reference} --from PLACE{where}"
+    if name in _MADE_OF_OWN_FILES:
+        return f"make it with hyperbo data {_MADE_OF_OWN_FILES[name]} {config}, or pull it: {pull}"
+    return f"build it with hyperbo data build {reference}{where}, or pull it: {pull}"
 
 
 def remedy(folder: Path, dataset: str, version: str) -> str:
     """What to do about a version that is damaged, such that no file is lost that is nowhere else."""
     name, _, config = dataset.partition("/")
-    if pull_record(folder).exists():
-        return f"remove it, hyperbo data prune {dataset}:{version}, and pull it again"
+    if was_pulled(folder):
+        root = folder.parents[2]
+        return f"remove the version, hyperbo data prune {dataset}:{version} --data {root}, and pull it again"
     if name in _MADE_OF_OWN_FILES:
         return (
             f"copy {folder / 'raw'} elsewhere, remove {folder}, and make {version} again of those files: "

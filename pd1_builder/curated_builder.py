@@ -91,9 +91,13 @@ class CuratedBuilder(FileReaderBuilder, skip_registration=True):  # pyright: ign
         return self.prepared
 
     def _info(self) -> tfds.core.DatasetInfo:
-        recipe = self._recipe
+        recipe, of_package = self._recipe, self.get_metadata()
         stated = declared(recipe.search_space, recipe.parameters) | dict(recipe.parameters)
-        info = self.dataset_info_from_configs(
+        info = tfds.core.DatasetInfo(
+            builder=self,
+            description=recipe.description or of_package.description,
+            citation=recipe.citation or of_package.citation,
+            license=recipe.licence or None,
             features=tfds_features(recipe.columns),
             metadata=tfds.core.MetadataDict({name: json.dumps(value) for name, value in stated.items()}),
             disable_shuffling=True,  # Records have an order of their own.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -11,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.tuning_data import Provenance, TuningData
 from pd1_builder.arrays import lay_out_blocks, lay_out_tasks
-from pd1_builder.catalog import Version, find, remedy
+from pd1_builder.catalog import Version, find, find_here
+from pd1_builder.distribution import pulling
 from pd1_builder.manifest import Manifest, read_manifest
 from pd1_builder.preparations import Preparation, Prepared, prepare
 from pd1_builder.preparations import preparation as named_preparation
-from pd1_builder.pulled import require_revision
+from pd1_builder.pulled import check_revision, was_pulled
+from pd1_builder.verification import parquet_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +71,7 @@ def load(
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
       source: places to pull it from where it is not here, as `distribution.pulling.pull` takes them; none:
         those of `$HYPERBO_DATA_SOURCES`, and without these no network is used.
-      revision: SHA-256 that its manifest must have; None for any.
+      revision: SHA-256 that its manifest must have; its files are checked then. None for any.
       skip_empty_tasks: leave out, with a line in the log, tasks of which the preparation keeps no trial.
 
     Returns:
@@ -100,40 +103,22 @@ def load(
 def _found(
     reference: str, data_dir: Path | None, source: str | Path | Sequence[str | Path], revision: str | None
 ) -> Version:
-    try:
-        version = find(reference, data_dir)
-    except NotAvailableError:
-        # Imported here: it brings a library for the network.
-        from pd1_builder.distribution.pulling import configured_sources, pull
-
-        if not (source or configured_sources()):
-            raise
-        return pull(reference, source, data_dir=data_dir, revision=revision)
-    require_revision(version.folder, revision)
-    return version
-
-
-def parquet_files(folder: Path, manifest: Manifest) -> dict[str, Path]:
-    """The Parquet file of each split.
-
-    Raises:
-      VersionConflictError: a file is missing, or its size is not that of the manifest.
-    """
-    recorded = {file.name: file.size for file in manifest.files}
-    paths = {split: folder / f"{split}.parquet" for split in manifest.counts}
-    for path in paths.values():
-        size = path.stat().st_size if path.exists() else None
-        if size is None or size != recorded.get(path.name):
-            raise VersionConflictError(
-                f"{path} has {size} bytes, not the {recorded.get(path.name)} of the manifest; "
-                f"{remedy(folder, manifest.dataset, manifest.version)}"
-            )
-    return paths
+    check_revision(revision)
+    here = find_here(reference, data_dir)
+    if here is None:
+        if source or pulling.configured_sources():
+            return pulling.pull(reference, source, data_dir=data_dir, revision=revision)
+        return find(reference, data_dir)  # Says what to do.
+    # Whoever built a version trusts it.
+    key = pulling.trusted_key(None) if was_pulled(here.folder) else None
+    pulling.hold(here, revision, key)
+    return here
 
 
 def _require_columns(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> None:
     for path in files.values():
-        missing = set(preparation.columns()) - {"split", *pq.read_schema(path).names}
+        with _explaining_damage(path):
+            missing = set(preparation.columns()) - {"split", *pq.read_schema(path).names}
         if missing:
             raise InvalidInputError(
                 f"the preparation {preparation.name!r} needs the columns {', '.join(sorted(missing))}",
@@ -142,11 +127,20 @@ def _require_columns(files: Mapping[str, Path], manifest: Manifest, preparation:
             )
 
 
+@contextmanager
+def _explaining_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        raise VersionConflictError(f"{path} is damaged ({error}); hyperbo data verify says more") from error
+
+
 def _read(files: Mapping[str, Path], columns: Sequence[str] | None = None) -> pa.Table:
     """The records of all splits: `split`, and all of their columns or those named."""
     tables = []
     for split, path in files.items():
-        table = pq.read_table(path, columns=columns)
+        with _explaining_damage(path):
+            table = pq.read_table(path, columns=columns)
         label = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int8)), pa.array([split]))
         tables.append(table.add_column(0, "split", label.cast(pa.string())))
     return pa.concat_tables(tables)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import NotAvailableError, VersionConflictError
+from hyperbo.printable import printable
 from hyperbo.search_space import SearchSpace
 from pd1_builder.manifest_fields import MANIFEST_NAME, check_fields
 
@@ -106,7 +107,10 @@ def read_manifest(folder: Path) -> Manifest:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_MANIFEST + 1)
     except FileNotFoundError as error:
-        raise NotAvailableError(f"{folder} is no dataset version: it has no {MANIFEST_NAME}") from error
+        raise NotAvailableError(
+            f"{folder} is no dataset version: it has no {MANIFEST_NAME}; "
+            "if there was one, move the folder away, and build or pull the version again"
+        ) from error
     return parse_manifest(content, str(path))
 
 
@@ -128,7 +132,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         found = fields.pop("format")
         if found != _FORMAT:
             raise VersionConflictError(
-                f"{where}: format {found!r} is not {_FORMAT}; use the hyperbo that wrote it"
+                f"{where}: format {printable(found, 50)} is not {_FORMAT}; use the hyperbo that wrote it"
             )
         check_fields(fields)
         for name in ("raw_files", "files"):
@@ -138,7 +142,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         return Manifest(**fields)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise VersionConflictError(
-            f"{where}: is damaged ({error}); build or pull the version again"
+            f"{where}: is damaged ({printable(error, 200)}); build or pull the version again"
         ) from error
 
 

@@ -38,8 +38,9 @@ def check_fields(fields: Mapping[str, Any]) -> None:
             require(isinstance(file, dict) and isinstance(file["name"], str), name)
             require(is_count(file["size"]) and _is(file["sha256"], SHA256), f"{name}: {file['name']!r}")
             require(file["rows"] is None or is_count(file["rows"]), f"{name}: {file['name']!r}")
-    _check_names([file["name"] for file in fields["files"]])
-    _check_counts(fields["counts"])
+    names = [file["name"] for file in fields["files"]]
+    _check_names(names)
+    _check_counts(fields["counts"], names)
     for name in ("search_space", "blocks"):
         require(isinstance(fields[name], list) and all(isinstance(each, dict) for each in fields[name]), name)
     parameters = fields["parameters"]
@@ -106,10 +107,10 @@ def _check_names(names: list[str]) -> None:
         taken.add(name)
 
 
-def _check_counts(counts: Any) -> None:
-    require(isinstance(counts, dict), "counts")
+def _check_counts(counts: Any, names: list[str]) -> None:
+    require(isinstance(counts, dict) and len(counts) > 0, "counts")
     for split, tasks in counts.items():
         check_name(split)
-        require("/" not in split and isinstance(tasks, dict), "counts")
+        require(f"{split}.parquet" in names and "/" not in split and isinstance(tasks, dict), "counts")
         for statuses in tasks.values():
             require(isinstance(statuses, dict) and all(map(is_count, statuses.values())), "counts")

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from hyperbo.errors import InvalidInputError
 from pd1_builder.catalog import find
-from pd1_builder.load import parquet_files
 from pd1_builder.manifest import read_manifest
+from pd1_builder.verification import parquet_files
 
 COLUMN = "initialisations"
 

@@ -97,7 +97,7 @@ def _check(summary: Summary, assembly: Assembly, recipe: Recipe, max_reject_shar
         first = "; ".join(f"{each.file}:{each.line}: {each.reason}" for each in rejects[:_REJECTS_SHOWN])
         raise InvalidInputError(
             f"{len(rejects)} of {recipe.rows} rows rejected, over the share of {max_reject_share:g}; {first}",
-            fix="mend the rows, or allow a larger max_reject_share",
+            fix="mend the rows, or allow a larger share: max_reject_share, or --max-reject-share",
         )
     for split in recipe.splits:
         if split not in assembly.splits:

@@ -12,8 +12,9 @@ import hashlib
 import json
 from pathlib import Path
 
-from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.errors import InvalidInputError
 from hyperbo.files import write_atomically
+from hyperbo.printable import printable
 from pd1_builder.manifest_fields import MANIFEST_NAME, SHA256
 
 _DIGITS = 16
@@ -40,24 +41,28 @@ def record_pull(target: Path, revision: str, place: str) -> None:
     write_atomically(pull_record(target), content.encode())
 
 
+def was_pulled(target: Path) -> bool:
+    """Whether the version in a folder is the one that was pulled there: it can be had again."""
+    return _place(target) is not None
+
+
+def where_from(target: Path) -> str:
+    """Where the version in a folder is from, in words."""
+    place = _place(target)
+    return "built here" if place is None else f"pulled from {printable(place)}"
+
+
+def _place(target: Path) -> str | None:
+    try:
+        record = json.loads(pull_record(target).read_text(encoding="utf-8"))
+        return str(record["place"]) if record["revision"] == revision_of(target) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def revision_of(folder: Path) -> str:
     """SHA-256 of the manifest of a version's folder: its revision, which pins every byte of it."""
     return hashlib.sha256((folder / MANIFEST_NAME).read_bytes()).hexdigest()
-
-
-def require_revision(folder: Path, revision: str | None) -> None:
-    """Hold a version that is here to a revision; None for any.
-
-    Raises:
-      InvalidInputError: the revision is malformed.
-      VersionConflictError: the version has another.
-    """
-    check_revision(revision)
-    if revision is not None and revision_of(folder) != revision:
-        raise VersionConflictError(
-            f"{folder} has the revision {revision_of(folder)}, not {revision}; "
-            "move it away, and pull the version again"
-        )
 
 
 def check_revision(revision: str | None) -> None:
@@ -67,4 +72,6 @@ def check_revision(revision: str | None) -> None:
       InvalidInputError: it is not a whole SHA-256: less would pin nothing.
     """
     if revision is not None and not SHA256.fullmatch(revision):
-        raise InvalidInputError(f"revision {revision!r}", fix="give the 64 hexadecimal digits of a SHA-256")
+        raise InvalidInputError(
+            f"revision {revision!r}", fix="give the 64 digits of a SHA-256: 0 to 9, a to f"
+        )

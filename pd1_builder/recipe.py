@@ -27,7 +27,9 @@ class Recipe:
       curate: given a folder, the transform PCollection[RawFile] -> tables and summary in that folder.
       companions: files that decide records beside them, such as official initialisations.
       kept: files copied into the version, by name there, so that it can be built again from itself.
-      licence: of the records; empty where it is not known.
+      licence: address of the licence of the records; empty where it is not known.
+      description: what the records are, as Markdown; empty for what the dataset's own card says.
+      citation: how to cite them, as BibTeX; empty for what the dataset's own card says.
     """
 
     raw_files: tuple[RawFile, ...]
@@ -38,6 +40,8 @@ class Recipe:
     companions: tuple[RawFile, ...] = ()
     kept: Mapping[str, Path] = field(default_factory=dict)
     licence: str = ""
+    description: str = ""
+    citation: str = ""
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -144,7 +144,8 @@ def release(
             page = card(
                 manifest,
                 recipe.columns,
-                description=builder.info.description,
+                foreword=recipe.description,
+                description=builder.get_metadata().description,
                 citation=builder.info.citation,
                 licence=recipe.licence,
             )

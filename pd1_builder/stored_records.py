@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Int64
 
 from hyperbo.errors import VersionConflictError
-from pd1_builder.load import parquet_files
 from pd1_builder.manifest import read_manifest
+from pd1_builder.verification import parquet_files
 
 Rows = Int64[np.ndarray, " n"]
 

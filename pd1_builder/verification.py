@@ -37,19 +37,53 @@ def verify_folder(folder: Path, dataset: str, version: str) -> Manifest:
     manifest = read_manifest(folder)
     if (manifest.dataset, manifest.version) != (dataset, version):
         raise VersionConflictError(f"{folder} holds {manifest.reference}; {advice}")
-    found = {file.name: file for file in files_of(folder)}
-    expected = {file.name: file for file in manifest.files}
-    for name in sorted(found.keys() | expected.keys()):
-        if found.get(name) != expected.get(name):
-            state = (
-                "is missing" if name not in found else "has changed" if name in expected else "is not its own"
-            )
-            raise VersionConflictError(f"{folder / name} {state}; {advice}")
+    check_files(folder, manifest)
     tables = {split: read_row_groups(folder / f"{split}.parquet") for split in manifest.counts}
     if content_hash(declared(manifest.space, manifest.parameters), tables) != manifest.content_hash:
         raise VersionConflictError(f"the records in {folder} are not those of its content hash; {advice}")
     check_derived(folder, manifest)
     return manifest
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Check the files of a version, not its records.
+
+    Raises:
+      VersionConflictError: files are missing, unknown or changed; names the first of them.
+    """
+    found = {file.name: file for file in files_of(folder)}
+    expected = {file.name: file for file in manifest.files}
+    wrong = [name for name in sorted(found.keys() | expected.keys()) if found.get(name) != expected.get(name)]
+    if wrong:
+        name = wrong[0]
+        state = (
+            "is missing"
+            if name not in found
+            else "has changed"
+            if name in expected
+            else "is no file of the version"
+        )
+        others = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+        advice = remedy(folder, manifest.dataset, manifest.version)
+        raise VersionConflictError(f"{folder / name} {state}{others}; {advice}")
+
+
+def parquet_files(folder: Path, manifest: Manifest) -> dict[str, Path]:
+    """The Parquet file of each split.
+
+    Raises:
+      VersionConflictError: a file is missing, or its size is not that of the manifest.
+    """
+    recorded = {file.name: file.size for file in manifest.files}
+    paths = {split: folder / f"{split}.parquet" for split in manifest.counts}
+    for path in paths.values():
+        size = path.stat().st_size if path.exists() else None
+        if size is None or size != recorded.get(path.name):
+            raise VersionConflictError(
+                f"{path} has {size} bytes, not the {recorded.get(path.name)} of the manifest; "
+                f"{remedy(folder, manifest.dataset, manifest.version)}"
+            )
+    return paths
 
 
 def files_of(folder: Path) -> tuple[FileDigest, ...]:

@@ -93,7 +93,6 @@ def add_release(
         tasks=len({task for tasks in manifest.counts.values() for task in tasks}),
         size=sum(path.stat().st_size for path in folder.iterdir()),
         published=published,
-        is_signed=is_signed,
     )
     target = FolderPlace(place)
     create_entry(target, entry, changes)

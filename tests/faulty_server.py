@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -11,13 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 _PIECE = 16 << 10
-# No test reads so much: a body without an end has one here.
-_ENDLESS = 64 << 20
+# No test may read so much: what is without an end has one here, or a failing test would fill the disk.
+_ENDLESS = 256 << 20
+_SECONDS_OF_DRIP = 0.05
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Fault:
         "content",
         "status",
         "endless",
+        "continue",
+        "headers",
+        "trailers",
+        "drip",
         "gzip",
         "range",
         "garbage",
@@ -72,6 +79,7 @@ class FaultyServer:
       faults: by path, those that a request meets, the first that is not used up.
       ranges: whether parts of files are served.
       rate: bytes a second of each connection; None for as fast as it goes.
+      tls: certificate and key; None for a server without encryption.
 
     Attributes:
       faults: may be changed at any time.
@@ -86,8 +94,9 @@ class FaultyServer:
         *,
         ranges: bool = True,
         rate: float | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.folder, self.ranges, self.rate = folder, ranges, rate
+        self.folder, self.ranges, self.rate, self.tls = folder, ranges, rate, tls
         self.faults = dict(faults or {})
         self.requests: list[Request] = []
         self.sent: Counter[str] = Counter()
@@ -102,6 +111,8 @@ class FaultyServer:
             faulty = owner
 
         self._server = _Server(("127.0.0.1", 0), Handler)
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         return self
@@ -118,7 +129,7 @@ class FaultyServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     def ranges_asked(self, path: str) -> list[str | None]:
         """The header Range of each request for a file."""
@@ -168,8 +179,21 @@ class _FaultyHandler(BaseHTTPRequestHandler):
             elif fault and fault.kind == "garbage":
                 self.wfile.write(b"220 \x1b[2Jthis is no web server\r\n")
             elif fault and fault.kind == "endless":
+                self._head(fault.status, fault.headers)
+                self._body(path, _without_end(b"{"))
+            elif fault and fault.kind == "continue":
+                self._body(path, _without_end(b"HTTP/1.1 100 Continue\r\n\r\n"))
+            elif fault and fault.kind == "headers":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Much: ")
+                self._body(path, self._dripping())
+            elif fault and fault.kind == "drip":
                 self._head(200, {})
-                self._body(path, (b"{" * _PIECE for _ in range(_ENDLESS // _PIECE)))
+                self._body(path, self._dripping())
+            elif fault and fault.kind == "trailers":
+                content = file.read_bytes()
+                self._head(200, {"Transfer-Encoding": "chunked"})
+                self.wfile.write(b"%x\r\n%b\r\n0\r\n" % (len(content), content))
+                self._body(path, _without_end(b"X-Much: more\r\n"))
             elif not file.is_file():
                 self._head(404, {"Content-Length": "0"})
             else:
@@ -210,6 +234,10 @@ class _FaultyHandler(BaseHTTPRequestHandler):
             self.faulty.closing.wait(0.02)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
+    def _dripping(self) -> Iterator[bytes]:
+        while not self.faulty.closing.wait(_SECONDS_OF_DRIP):
+            yield b"{"
+
     def _head(self, status: int, headers: Mapping[str, str], reason: str | None = None) -> None:
         self.send_response(status, reason)
         for name, value in ({"Connection": "close"} | dict(headers)).items():
@@ -224,3 +252,8 @@ class _FaultyHandler(BaseHTTPRequestHandler):
             self.faulty.count(path, len(piece))
             if self.faulty.rate:
                 time.sleep(len(piece) / self.faulty.rate)
+
+
+def _without_end(piece: bytes) -> Iterator[bytes]:
+    piece *= _PIECE // len(piece)
+    return repeat(piece, _ENDLESS // len(piece))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import uuid
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
 
-from hyperbo.errors import NotAvailableError, UnreachableError, VersionConflictError
-from hyperbo.files import fsync, write_atomically
+from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError, VersionConflictError
+from hyperbo.files import fsync
 from hyperbo.staging import lock
 from pd1_builder.distribution.places import MissingError, Opened
 
 _CHUNK = 1 << 20
+_UNFINISHED = ".writing-"
 
 
 class FolderPlace:
@@ -22,10 +23,15 @@ class FolderPlace:
 
     Args:
       folder: it; need not exist before something is written.
+
+    Raises:
+      InvalidInputError: there is something else of that name.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInputError("is no folder", where=str(folder), fix="give the folder of a place")
 
     @property
     def url(self) -> str:
@@ -53,32 +59,50 @@ class FolderPlace:
 
     def put(self, name: str, path: Path) -> None:
         """See `places.WritablePlace`."""
-        target = self._path(name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with path.open("rb") as source, temporary.open("xb") as copy:
-                while chunk := source.read(_CHUNK):
-                    copy.write(chunk)
-                copy.flush()
-                os.fsync(copy.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        fsync(target.parent)
+        with path.open("rb") as source, self._writing(name) as file:
+            shutil.copyfileobj(source, file, _CHUNK)
 
     def create(self, name: str, content: bytes) -> None:
         """See `places.WritablePlace`."""
-        path = self._path(name)
-        # One lock for all of a place: its file stays, and is the only one that no version needs.
-        with lock(self._folder / "index", lambda: None):
-            if path.exists():
-                raise FileExistsError(path)
-            write_atomically(path, content)
+        with self._writing(name, is_new=True) as file:
+            file.write(content)
 
     def replace(self, name: str, content: bytes) -> None:
         """See `places.WritablePlace`."""
-        write_atomically(self._path(name), content)
+        with self._writing(name) as file:
+            file.write(content)
+
+    def remove(self, name: str) -> None:
+        """See `places.WritablePlace`."""
+        self._path(name).unlink(missing_ok=True)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `places.WritablePlace`."""
+        return lock(self._folder / "index.json", lambda: None)
+
+    @contextmanager
+    def _writing(self, name: str, *, is_new: bool = False) -> Iterator[IO[bytes]]:
+        """A file that gets its name when it is complete."""
+        target = self._path(name)
+        with lock(self._folder / "index", lambda: None):
+            # Whoever holds the lock knows that no other writes. Not beside the target: of a version's folder
+            # every file is the version's.
+            for dead in self._folder.glob(f"{_UNFINISHED}*"):
+                dead.unlink()
+            if is_new and target.exists():
+                raise FileExistsError(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self._folder / f"{_UNFINISHED}{target.name}"
+            try:
+                with temporary.open("xb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            # The rename itself must survive a power cut.
+            fsync(target.parent)
 
     def sizes(self, folder: str) -> Mapping[str, int]:
         """See `places.WritablePlace`; what is hidden is nobody's file."""

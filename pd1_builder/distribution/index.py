@@ -7,6 +7,7 @@ A version exists once its entry does, a small file of its own that is created in
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.printable import printable
 from pd1_builder.catalog import version_folder, version_numbers
 from pd1_builder.diff import Changes
 from pd1_builder.distribution.places import MissingError, Place, WritablePlace, read_small
@@ -21,6 +23,7 @@ from pd1_builder.manifest_fields import DATASET, SHA256, VERSION, is_count, requ
 
 INDEX_NAME = "index.json"
 INDEX_FOLDER = "index"
+_LOGGER = logging.getLogger(__name__)
 _LARGEST_INDEX = 16 << 20
 _LARGEST_ENTRY = 1 << 20
 _FORMAT = 1
@@ -47,7 +50,6 @@ class Entry:
       tasks: number of them.
       size: bytes of all its files.
       published: when, in UTC, such as 2026-11-22T10:00:00Z.
-      is_signed: whether a signature of the manifest lies beside it.
     """
 
     dataset: str
@@ -59,7 +61,6 @@ class Entry:
     tasks: int
     size: int
     published: str
-    is_signed: bool
 
     @property
     def reference(self) -> str:
@@ -82,8 +83,7 @@ def read_index(source: Place) -> tuple[Entry, ...]:
 
     Raises:
       NotAvailableError, UnreachableError: there is no index, or it cannot be read.
-      VersionConflictError: it is damaged, or has a format that is not understood.
-      InvalidInputError: it is too large.
+      VersionConflictError: it is damaged or too large, or has a format that is not understood.
     """
     where = f"{source.url}/{INDEX_NAME}"
     try:
@@ -96,18 +96,15 @@ def read_index(source: Place) -> tuple[Entry, ...]:
         return _sorted(map(_entry, listed))
 
 
-def find_entry(entries: tuple[Entry, ...], reference: str, where: str) -> Entry:
-    """The entry of a version by `<name>/<config>:<version>`; without a version, the newest.
-
-    Args:
-      entries: sorted, as `read_index` gives them.
-      reference: what to find.
-      where: the index is from.
+def find_entry(source: Place, reference: str) -> Entry:
+    """The entry of a version by `<name>/<config>:<version>`; without a version, the newest that is listed.
 
     Raises:
       InvalidInputError: the reference is malformed.
-      NotAvailableError: there is no such version; the message lists those that are.
+      NotAvailableError: there is no such version; the message lists those that are. Or as `read_index`.
+      VersionConflictError: as `read_index`.
     """
+    entries, where = read_index(source), source.url
     dataset, colon, version = reference.partition(":")
     if not DATASET.fullmatch(dataset):
         known = ", ".join(sorted({entry.dataset for entry in entries if entry.dataset.startswith(dataset)}))
@@ -118,6 +115,9 @@ def find_entry(entries: tuple[Entry, ...], reference: str, where: str) -> Entry:
     known = [entry for entry in entries if entry.dataset == dataset]
     chosen = [entry for entry in known if not colon or entry.version == version]
     if not chosen:
+        # Of several who published at once the last may have ended before it had listed all.
+        if colon and (unlisted := read_entry(source, f"{dataset}/{version}")):
+            return unlisted[0]
         names = ", ".join(entry.version for entry in known) or "none"
         raise NotAvailableError(f"{reference} is not published at {where} (versions of {dataset}: {names})")
     return chosen[-1]
@@ -162,21 +162,31 @@ def read_entry(source: Place, folder: str) -> tuple[Entry, Changes | None] | Non
 
 
 def list_entries(target: WritablePlace) -> None:
-    """Write `index.json` anew from the entries.
+    """Write `index.json` anew from the entries; what else lies in their folder is left out, with a warning.
 
-    Of several processes that do so at once, the one that writes last looks once more at what there is, and
-    writes again where an entry was added meanwhile.
+    Where nothing keeps other processes away meanwhile, the one that writes last looks once more at what there
+    is, and writes again if an entry was added.
     """
     listed: tuple[str, ...] | None = None
-    while (names := tuple(target.sizes(INDEX_FOLDER))) != listed:
-        found = [read_entry(target, _folder_of(name)) for name in names if name.endswith(".json")]
-        entries = _sorted(entry for entry, _ in filter(None, found))
-        target.replace(INDEX_NAME, _text({"format": _FORMAT, "versions": [asdict(each) for each in entries]}))
-        listed = names
+    with target.alone():
+        while (names := tuple(target.sizes(INDEX_FOLDER))) != listed:
+            found = [_listed(target, name) for name in names if not name.endswith(".claim")]
+            entries = _sorted(filter(None, found))
+            fields = {"format": _FORMAT, "versions": [asdict(each) for each in entries]}
+            target.replace(INDEX_NAME, _text(fields))
+            listed = names
 
 
-def _folder_of(name: str) -> str:
-    return name.removeprefix(f"{INDEX_FOLDER}/").removesuffix(".json")
+def _listed(target: WritablePlace, name: str) -> Entry | None:
+    try:
+        found = read_entry(target, name.removeprefix(f"{INDEX_FOLDER}/").removesuffix(".json"))
+    except VersionConflictError as error:
+        _LOGGER.warning("%s", error)
+        return None
+    if found is None or found[0].name != name:
+        _LOGGER.warning("%s/%s is no entry of a version; it is not listed", target.url, name)
+        return None
+    return found[0]
 
 
 def _sorted(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -200,7 +210,7 @@ def _entry(fields: Any) -> Entry:
         require(isinstance(value, str) and pattern.fullmatch(value) is not None, name)
     require(entry.parent is None or VERSION.fullmatch(entry.parent) is not None, "parent")
     require(isinstance(entry.records, dict) and all(map(is_count, entry.records.values())), "records")
-    require(is_count(entry.tasks) and is_count(entry.size) and isinstance(entry.is_signed, bool), "size")
+    require(is_count(entry.tasks) and is_count(entry.size), "size")
     return entry
 
 
@@ -212,5 +222,6 @@ def _explaining_damage(where: str) -> Iterator[None]:
         if isinstance(error, HyperBOError):
             raise
         raise VersionConflictError(
-            f"{where}: is damaged, or of another format ({error}); publish a version there again"
+            f"{where}: is damaged, or of another format ({printable(error, 200)}); "
+            "who publishes there mends it by publishing a version again"
         ) from error

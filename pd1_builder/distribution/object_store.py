@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class ObjectStorePlace:
             raise InvalidInputError(
                 str(error), where=self._url, fix="use a folder, s3:// or gs://"
             ) from error
+        except Exception as error:  # Some connect at once, with errors of their own.
+            raise UnreachableError(f"{self._url}: {type(error).__name__}: {error}") from error
 
     @property
     def url(self) -> str:
@@ -72,6 +74,15 @@ class ObjectStorePlace:
         """See `places.WritablePlace`."""
         with self._explained(name, _NO_BUCKET):
             self._store.pipe_file(f"{self._root}/{name}", content)
+
+    def remove(self, name: str) -> None:
+        """See `places.WritablePlace`."""
+        with self._explained(name):
+            self._store.rm_file(f"{self._root}/{name}")
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `places.WritablePlace`; a store has no locks."""
+        return nullcontext()
 
     def sizes(self, folder: str) -> Mapping[str, int]:
         """See `places.WritablePlace`."""

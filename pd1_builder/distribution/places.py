@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import url2pathname
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+
+# A scheme, also of what is mistyped: that is no folder to be made.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(/|:)")
+
+# Not even a slow line needs so long for a small file.
+_SECONDS_FOR_SMALL = 120.0
 
 
 class MissingError(NotAvailableError):
@@ -20,11 +29,14 @@ class Opened(NamedTuple):
 
     Attributes:
       start: offset of the first byte that comes; 0 where the place cannot begin later.
-      chunks: its content from there on.
+      chunks: its content from there on, as it is sent.
+      decoded: the same without the encoding that the place says it is sent in; None where it says none. Only
+        one of the two can be read.
     """
 
     start: int
     chunks: Iterator[bytes]
+    decoded: Iterator[bytes] | None = None
 
 
 class Place(Protocol):
@@ -70,6 +82,14 @@ class WritablePlace(Place, Protocol):
         """Write a file in one step: a reader sees the old content or the new."""
         ...
 
+    def remove(self, name: str) -> None:
+        """Remove a file, if there is one."""
+        ...
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Keep other processes from this block meanwhile, where the place has a means to."""
+        ...
+
     def sizes(self, folder: str) -> Mapping[str, int]:
         """Bytes of the files below a folder, by name relative to the place, sorted; none without a folder."""
         ...
@@ -110,23 +130,29 @@ def writable_place(url: str | Path) -> WritablePlace:
     if scheme in ("", "file"):
         from pd1_builder.distribution.folder import FolderPlace
 
-        return FolderPlace(Path(urlsplit(url).path if scheme else url))
+        return FolderPlace(Path(url2pathname(urlsplit(url).path)) if scheme else Path(url).expanduser())
     from pd1_builder.distribution.object_store import ObjectStorePlace
 
     return ObjectStorePlace(url)
 
 
 def read_small(source: Place, name: str, largest: int) -> bytes:
-    """The content of a file that must be small: what is larger is not read on.
+    """The content of a file that must be small: what is larger, or does not come to an end, is not read on.
 
     Raises:
       VersionConflictError: it is larger than `largest` bytes.
-      NotAvailableError, UnreachableError: as `Place.open`.
+      NotAvailableError: it takes longer than two minutes; or as `Place.open`.
+      UnreachableError: as `Place.open`.
     """
-    content = bytearray()
+    content, deadline = bytearray(), time.monotonic() + _SECONDS_FOR_SMALL
     with source.open(name) as opened:
-        for chunk in opened.chunks:
+        for chunk in opened.chunks if opened.decoded is None else opened.decoded:
             content += chunk
+            if time.monotonic() > deadline:
+                raise NotAvailableError(
+                    f"{source.url}/{name} has not come to its end within {_SECONDS_FOR_SMALL:g} seconds; "
+                    "try again later, or another place"
+                )
             if len(content) > largest:
                 raise VersionConflictError(
                     f"{source.url}/{name} has more than {largest} bytes, as no such file has; "
@@ -136,7 +162,6 @@ def read_small(source: Place, name: str, largest: int) -> bytes:
 
 
 def _scheme(url: str) -> str:
-    # fsspec's chains and whatever is no URL are left to fsspec, and to the file system.
     return url.partition("://")[0].lower() if "://" in url else ""
 
 
@@ -145,19 +170,28 @@ def _refuse_secrets(url: str) -> None:
         raise InvalidInputError(
             "the address is empty", fix="write a folder, or a URL such as s3://bucket/data"
         )
-    if "://" not in url:
+    if not _ADDRESS.match(url):
         return
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        # Neither the address nor what the library says of it is shown: it may hold a password.
+    # Nothing of the address is shown: wherever a password was put, it must not get into a log.
+    if "@" in url or "?" in url or "#" in url:
         raise InvalidInputError(
-            "the address is malformed", fix="write a URL such as https://example.org/data"
-        ) from None
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        raise InvalidInputError(
-            "the address must hold no user, password, query or fragment",
-            where=shown,
+            "an address must hold no user, password, query or fragment",
             fix="keep secrets in the environment, where no log shows them",
         )
+    parts = _split(url)
+    if url.count("://") != 1 or "::" in url or any(map(str.isspace, url)):
+        raise InvalidInputError(
+            "an address is malformed, or several in one",
+            fix="write such as https://example.org/data, and several with blanks between them",
+        )
+    if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
+        raise InvalidInputError("a file:// address names another machine", fix="write file:///folder")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise InvalidInputError(
+            "an address is malformed", fix="write a URL such as https://example.org/data"
+        ) from None

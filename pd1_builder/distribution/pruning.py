@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import HyperBOError, InvalidInputError
 from pd1_builder.catalog import Version, default_data_dir, find, version_folder, versions
-from pd1_builder.manifest_fields import DATASET
-from pd1_builder.pulled import pull_record
+from pd1_builder.manifest_fields import DATASET, VERSION
+from pd1_builder.pulled import pull_record, was_pulled
 from pd1_builder.staging import lock_version
 
 # Folders beside the versions: of builds, of pulls, and of removals that were ended.
-_LEFT_OVER = re.compile(r"\.(building|pulling|removing)-(?P<version>\d+\.\d+\.\d+)-\w+")
+_LEFT_OVER = re.compile(rf"\.(building|pulling|removing)-(?P<version>{VERSION.pattern})-\w+")
 
 
 class Removed(NamedTuple):
@@ -52,25 +52,37 @@ def prune(
     Raises:
       InvalidInputError: a reference names no version, or one that was not pulled.
       NotAvailableError: there is no such version.
+      HyperBOError: a version that was named is in use, or something cannot be removed.
     """
     if keep is not None and keep < 0:
         raise InvalidInputError(f"keep is {keep}", fix="give a number of versions, 0 or more")
-    chosen = {version.folder: version for version in _superseded(keep, data_dir)}
+    chosen = dict.fromkeys(version.folder for version in _superseded(keep, data_dir))
+    named = set()
     for reference in references:
         if ":" not in reference:
             raise InvalidInputError(
                 f"reference {reference!r}", fix="name the version, such as pd1/mini:1.0.0"
             )
         version = find(reference, data_dir)
-        if not pull_record(version.folder).exists():
+        if not was_pulled(version.folder):
             raise InvalidInputError(
                 f"{reference} was not pulled, and may be nowhere else",
                 fix=f"remove {version.folder} yourself if it can be made again",
             )
-        chosen[version.folder] = version
+        chosen[version.folder] = None
+        named.add(version.folder)
     # What is left over goes first: a removal that was ended may have left a folder of the same name.
     every = [*_left_over(data_dir), *((folder, folder) for folder in chosen)]
-    return tuple(removed for folder, target in every for removed in _remove(folder, target, dry_run))
+    removed = []
+    for folder, target in every:
+        try:
+            removed += _remove(folder, target, dry_run)
+        except _InUseError as error:
+            if folder in named:
+                raise HyperBOError(f"{folder} is in use by another process; try again later") from error
+        except OSError as error:
+            raise HyperBOError(f"{folder} cannot be removed: {error}") from error
+    return tuple(removed)
 
 
 def _superseded(keep: int | None, data_dir: Path | None) -> Iterator[Version]:
@@ -78,10 +90,10 @@ def _superseded(keep: int | None, data_dir: Path | None) -> Iterator[Version]:
         return
     by_dataset: dict[str, list[Version]] = {}
     for version in versions(data_dir):
-        if pull_record(version.folder).exists():
+        if was_pulled(version.folder):
             by_dataset.setdefault(version.dataset, []).append(version)
     for pulled in by_dataset.values():
-        yield from pulled[: len(pulled) - keep]
+        yield from pulled[: max(len(pulled) - keep, 0)]
 
 
 def _left_over(data_dir: Path | None) -> Iterator[tuple[Path, Path]]:
@@ -100,16 +112,13 @@ def _remove(folder: Path, target: Path, dry_run: bool) -> Iterator[Removed]:
     def in_use() -> None:
         raise _InUseError
 
-    try:
-        with lock_version(target, in_use):
-            if not folder.is_dir():
-                return
-            size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
-            if not dry_run:
-                _remove_at_once(folder, target)
-            yield Removed(folder, size)
-    except _InUseError:
-        return
+    with lock_version(target, in_use):
+        if not folder.is_dir():
+            return
+        size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+        if not dry_run:
+            _remove_at_once(folder, target)
+        yield Removed(folder, size)
 
 
 def _remove_at_once(folder: Path, target: Path) -> None:
@@ -117,4 +126,7 @@ def _remove_at_once(folder: Path, target: Path) -> None:
         # Half removed, it must not look like a version.
         folder = folder.rename(folder.with_name(f".removing-{folder.name}-0"))
         pull_record(target).unlink(missing_ok=True)
-    shutil.rmtree(folder)
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder)

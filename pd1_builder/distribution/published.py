@@ -8,8 +8,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError, VersionConflictError
-from pd1_builder.distribution.index import Entry, find_entry, read_index
+from hyperbo.errors import (
+    HyperBOError,
+    InvalidInputError,
+    NotAvailableError,
+    UnreachableError,
+    VersionConflictError,
+)
+from pd1_builder.distribution.index import Entry, find_entry
 from pd1_builder.distribution.places import MissingError, Place, read_small
 from pd1_builder.distribution.signatures import LARGEST_SIGNATURE, check_signature
 from pd1_builder.distribution.transfer import Patience
@@ -64,16 +70,31 @@ def first_published(wanted: Wanted, places: Sequence[Place], patience: Patience)
       NotAvailableError: no place has the version, or none could be read; says what each said.
       VersionConflictError: no place has it, and one has something else in its stead.
     """
-    faults: list[NotAvailableError | VersionConflictError] = []
+    faults: list[HyperBOError] = []
     for each in places:
         try:
             return _find_patiently(wanted, each, patience), each
-        except (NotAvailableError, VersionConflictError) as error:
+        except (NotAvailableError, VersionConflictError, InvalidInputError) as error:
             faults.append(error)
-    if len(faults) == 1:
+            if each is not places[-1]:
+                _LOGGER.info("%s; trying the next place", error)
+    if len({*map(str, faults)}) == 1:
         raise faults[0]
     has_conflict = any(isinstance(fault, VersionConflictError) for fault in faults)
     raise (VersionConflictError if has_conflict else NotAvailableError)("; ".join(map(str, faults)))
+
+
+def read_signature(source: Place, entry: Entry) -> bytes | None:
+    """The signature of a version's manifest; None where there is none.
+
+    Raises:
+      NotAvailableError, UnreachableError: it cannot be read.
+      VersionConflictError: it is larger than any.
+    """
+    try:
+        return read_small(source, f"{entry.folder}/{SIGNATURE_NAME}", LARGEST_SIGNATURE)
+    except MissingError:
+        return None
 
 
 def _find_patiently(wanted: Wanted, source: Place, patience: Patience) -> Published:
@@ -86,7 +107,7 @@ def _find_patiently(wanted: Wanted, source: Place, patience: Patience) -> Publis
 
 
 def _find(wanted: Wanted, source: Place) -> Published:
-    entry = find_entry(read_index(source), wanted.reference, source.url)
+    entry = find_entry(source, wanted.reference)
     where = f"{source.url}/{entry.folder}/{MANIFEST_NAME}"
     if wanted.revision not in (None, entry.revision):
         raise VersionConflictError(f"{where} has the revision {entry.revision}, not {wanted.revision}")
@@ -95,14 +116,10 @@ def _find(wanted: Wanted, source: Place) -> Published:
         raise VersionConflictError(
             f"{where} is not the one of the index, which has revision {entry.revision}"
         )
-    signature = None
-    if entry.is_signed:
-        try:
-            signature = read_small(source, f"{entry.folder}/{SIGNATURE_NAME}", LARGEST_SIGNATURE)
-        except MissingError:
-            _LOGGER.warning("%s: its signature, which the index speaks of, is missing", where)
-    if wanted.public_key:
+    signature = read_signature(source, entry)
+    if wanted.public_key is not None:
         check_signature(content, signature, wanted.public_key, where)
+        _LOGGER.info("%s is signed by the key given", where)
     manifest = parse_manifest(content, where)
     if (manifest.dataset, manifest.version) != (entry.dataset, entry.version):
         raise VersionConflictError(f"{where} is that of {manifest.reference}; do not use this place")

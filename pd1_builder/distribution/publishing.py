@@ -7,16 +7,16 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hyperbo.errors import NotAvailableError, VersionConflictError
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.catalog import Version, find
 from pd1_builder.diff import Changes, diff_folders
 from pd1_builder.distribution.index import INDEX_FOLDER, Entry, create_entry, list_entries, read_entry
-from pd1_builder.distribution.places import Place, WritablePlace, read_small, writable_place
-from pd1_builder.distribution.signatures import sign
+from pd1_builder.distribution.places import MissingError, Place, WritablePlace, read_small, writable_place
+from pd1_builder.distribution.signatures import LARGEST_SIGNATURE, sign
 from pd1_builder.manifest import Manifest
 from pd1_builder.manifest_fields import MANIFEST_NAME, SIGNATURE_NAME
 from pd1_builder.staging import explaining_disk_errors
-from pd1_builder.verification import verify
+from pd1_builder.verification import check_files, verify
 
 _LOGGER = logging.getLogger(__name__)
 _ADVICE = "the index does not have it: free some space and publish it again"
@@ -25,7 +25,7 @@ _ADVICE = "the index does not have it: free some space and publish it again"
 def publish(
     reference: str, url: str | Path, *, data_dir: Path | None = None, key: Path | None = None
 ) -> Entry:
-    """Publish a version, after it was verified; a version that is published already is left as it is.
+    """Publish a version, after it was verified; of one that is published already, what is missing there.
 
     A publication that was ended early goes on with the files that are not there yet; those that are there are
     read and compared. Of two processes that publish different versions under one number, one is refused
@@ -35,8 +35,8 @@ def publish(
       reference: `<name>/<config>:<version>`; without a version, the newest that is here.
       url: the place: a folder, or a URL of fsspec such as s3://bucket/data.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
-      key: file of the secret key to sign the manifest with; None for no signature but the one that the
-        version was pulled with.
+      key: file of the secret key to sign the manifest with, also of a version that is published already; None
+        for no signature but the one that the version was pulled with.
 
     Returns:
       The entry of the version in the index of the place.
@@ -50,6 +50,10 @@ def publish(
     """
     target = writable_place(url)
     version = find(reference, data_dir)
+    if version.dataset.startswith(f"{INDEX_FOLDER}/"):
+        raise InvalidInputError(
+            f"dataset {version.dataset!r}", fix="give it another name: a place keeps its index there"
+        )
     manifest = verify(f"{version.dataset}:{version.version}", data_dir)
     content = (version.folder / MANIFEST_NAME).read_bytes()
     signature = _signature(version, content, manifest, key)
@@ -63,16 +67,20 @@ def publish(
         tasks=len({task for tasks in manifest.counts.values() for task in tasks}),
         size=sum(file.size for file in manifest.files) + len(content),
         published=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        is_signed=signature is not None,
     )
     with explaining_disk_errors(f"{entry.reference} at {target.url}", _ADVICE):
         published = _existing(target, entry)
         if published is None:
             _claim(target, entry)
-            _put_files(target, version, manifest, entry)
-            if signature is not None:
-                target.replace(f"{entry.folder}/{SIGNATURE_NAME}", signature)
-            target.replace(f"{entry.folder}/{MANIFEST_NAME}", content)
+            _remove_others(target, entry, manifest)
+        # Of one that is published too: a file that the place has lost comes back.
+        _put_files(target, version, manifest)
+        if signature is not None:
+            _put_signature(target, entry, signature, is_asked=key is not None)
+        _put_content(target, f"{entry.folder}/{MANIFEST_NAME}", content)
+        if published is None:
+            # Else what was copied may be another file than the one that was verified.
+            check_files(version.folder, manifest)
             published = _publish_entry(target, entry, _changes(version, manifest, data_dir))
         list_entries(target)
     return published
@@ -94,7 +102,7 @@ def _existing(target: WritablePlace, entry: Entry) -> Entry | None:
             f"{entry.reference} is published at {target.url} with the revision {found[0].revision}, and the "
             f"one here has {entry.revision}; what is published never changes: publish a new version"
         )
-    _LOGGER.info("%s: published at %s already; nothing to do", entry.reference, target.url)
+    _LOGGER.info("%s: published at %s already; checking its files", entry.reference, target.url)
     return found[0]
 
 
@@ -112,14 +120,44 @@ def _claim(target: WritablePlace, entry: Entry) -> None:
             ) from error
 
 
-def _put_files(target: WritablePlace, version: Version, manifest: Manifest, entry: Entry) -> None:
-    there = target.sizes(entry.folder)
+def _put_files(target: WritablePlace, version: Version, manifest: Manifest) -> None:
+    folder = f"{version.dataset}/{version.version}"
+    there = target.sizes(folder)
     for file in manifest.files:
-        name = f"{entry.folder}/{file.name}"
-        # What another left who gave up the claim may be a file of the same size.
+        name = f"{folder}/{file.name}"
+        # Of the same size may be a file that is damaged, or left by another who gave up the claim.
         if there.get(name) != file.size or _sha256(target, name) != file.sha256:
             target.put(name, version.folder / file.name)
-            _LOGGER.info("%s: %s, %d bytes", entry.reference, file.name, file.size)
+            _LOGGER.info("%s: %s, %d bytes", manifest.reference, file.name, file.size)
+
+
+def _remove_others(target: WritablePlace, entry: Entry, manifest: Manifest) -> None:
+    """Remove what somebody left under the number who gave up the claim."""
+    own = {f"{entry.folder}/{file.name}" for file in manifest.files}
+    for name in target.sizes(entry.folder):
+        if name not in own:
+            target.remove(name)
+
+
+def _put_signature(target: WritablePlace, entry: Entry, signature: bytes, *, is_asked: bool) -> None:
+    """Sign what is not signed: a signature that others may rely on is never replaced."""
+    name = f"{entry.folder}/{SIGNATURE_NAME}"
+    try:
+        target.create(name, signature)
+    except FileExistsError as error:
+        if is_asked and read_small(target, name, LARGEST_SIGNATURE) != signature:
+            raise VersionConflictError(
+                f"{target.url}/{name} is the signature of another key; remove it if yours is to stand there"
+            ) from error
+
+
+def _put_content(target: WritablePlace, name: str, content: bytes) -> None:
+    try:
+        if read_small(target, name, len(content)) == content:
+            return
+    except (MissingError, VersionConflictError):  # It is not there, or larger.
+        pass
+    target.replace(name, content)
 
 
 def _sha256(source: Place, name: str) -> str:

@@ -12,21 +12,29 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
-from pd1_builder.catalog import Version, find, version_folder
+from pd1_builder.catalog import Version, find_here, version_folder
 from pd1_builder.distribution.places import Place, place
 from pd1_builder.distribution.published import Published, Wanted, first_published
 from pd1_builder.distribution.signatures import check_signature
 from pd1_builder.distribution.transfer import Patience, fetch_file
 from pd1_builder.manifest import FileDigest, read_manifest
 from pd1_builder.manifest_fields import MANIFEST_NAME, SIGNATURE_NAME
-from pd1_builder.pulled import check_revision, pull_folder, pull_folders, record_pull, require_revision
+from pd1_builder.pulled import (
+    check_revision,
+    pull_folder,
+    pull_folders,
+    record_pull,
+    revision_of,
+    where_from,
+)
 from pd1_builder.staging import explaining_disk_errors, lock_version, publish
+from pd1_builder.verification import check_files
 
 _LOGGER = logging.getLogger(__name__)
 SOURCES_VARIABLE = "HYPERBO_DATA_SOURCES"
 KEY_VARIABLE = "HYPERBO_DATA_PUBLIC_KEY"
 # What a stranger's manifest may ask of a disk, unless the user allows more.
-LARGEST_VERSION = 50 << 30
+LARGEST_VERSION = 50 * 10**9
 _AT_ONCE = 4
 _ADVICE = "what is here of it is kept: free some space and pull it again"
 OnProgress = Callable[[int, int], None]
@@ -35,6 +43,11 @@ OnProgress = Callable[[int, int], None]
 def configured_sources() -> tuple[str, ...]:
     """The places of `$HYPERBO_DATA_SOURCES`, with blanks between them; none where it is not set."""
     return tuple(os.environ.get(SOURCES_VARIABLE, "").split())
+
+
+def trusted_key(public_key: str | None) -> str | None:
+    """The key that a manifest must be signed by: the one given, else that of `$HYPERBO_DATA_PUBLIC_KEY`."""
+    return public_key if public_key is not None else os.environ.get(KEY_VARIABLE) or None
 
 
 def pull(
@@ -55,7 +68,8 @@ def pull(
     the same at once: one does, the others wait.
 
     Args:
-      reference: `<name>/<config>:<version>`; without a version, the newest of the first place that answers.
+      reference: `<name>/<config>:<version>`; without a version, the newest of the first place that answers,
+        or where no place is known the newest that is here.
       source: place, by URL or folder, or several that are tried in this order; none: `configured_sources`.
       data_dir: where versions are kept; None for `catalog.default_data_dir`.
       revision: SHA-256 that the manifest must have; None for any.
@@ -75,50 +89,78 @@ def pull(
       HyperBOError: the version is too large, or cannot be written.
     """
     check_revision(revision)
-    wanted = Wanted(reference, revision, public_key or os.environ.get(KEY_VARIABLE) or None, largest)
-    if ":" in reference and (here := _here(wanted, data_dir)):
-        return here
-    sources = (source,) if isinstance(source, str | Path) else source
-    places = [place(url) for url in sources or configured_sources()]
-    if not places:
+    wanted = Wanted(reference, revision, trusted_key(public_key), largest)
+    sources = ((source,) if isinstance(source, str | Path) else tuple(source)) or configured_sources()
+    # Whether there is a newer one, only a place can say.
+    here = find_here(reference, data_dir) if ":" in reference or not sources else None
+    if here is not None:
+        return _held(here, wanted)
+    if not sources:
         raise InvalidInputError(
             f"{reference} is not here, and no place to pull it from is known",
             fix=f"name one, such as --from https://example.org/data, or set {SOURCES_VARIABLE}",
         )
+    places = _usable(sources)
     patience = patience or Patience()
     found, origin = first_published(wanted, places, patience)
     name = found.entry.reference
     target = version_folder(found.entry.dataset, found.entry.version, data_dir)
-    with (
-        explaining_disk_errors(name, _ADVICE),
-        lock_version(target, lambda: _LOGGER.info("%s: another process makes it; waiting", name)),
-    ):
-        if target.exists():
-            _require_same_records(target, found)
-            return _checked(Version(found.entry.dataset, found.entry.version, target), wanted)
-        # The place that the manifest is from goes first, the others stand in for it.
-        others = [each for each in places if each is not origin]
-        _pull_files(found, [origin, *others], target, patience, on_progress)
-    _LOGGER.info("%s: pulled, revision %s", name, found.entry.revision)
-    return Version(found.entry.dataset, found.entry.version, target)
+    version = Version(found.entry.dataset, found.entry.version, target)
+    if not target.exists():
+        with (
+            explaining_disk_errors(name, _ADVICE),
+            lock_version(target, lambda: _LOGGER.info("%s: another process makes it; waiting", name)),
+        ):
+            if not target.exists():
+                # The place that the manifest is from goes first, the others stand in for it.
+                others = [each for each in places if each is not origin]
+                _pull_files(found, [origin, *others], target, patience, on_progress)
+                _LOGGER.info("%s: pulled from %s", name, origin.url)
+                return version
+    _require_same_records(target, found)
+    return _held(version, wanted)
 
 
-def _here(wanted: Wanted, data_dir: Path | None) -> Version | None:
-    try:
-        version = find(wanted.reference, data_dir)
-    except NotAvailableError:
-        return None
-    return _checked(version, wanted)
+def _usable(sources: Sequence[str | Path]) -> list[Place]:
+    """The places that there are means to read; at least one."""
+    places: list[Place] = []
+    faults: list[NotAvailableError] = []
+    for url in sources:
+        try:
+            places.append(place(url))
+        except NotAvailableError as error:
+            faults.append(error)
+            _LOGGER.info("%s", error)
+    if not places:
+        raise NotAvailableError("; ".join(map(str, faults)))
+    return places
 
 
-def _checked(version: Version, wanted: Wanted) -> Version:
-    """A version that is here, held to the revision and the key of the user."""
-    require_revision(version.folder, wanted.revision)
-    if wanted.public_key:
-        manifest, signature = version.folder / MANIFEST_NAME, version.folder / SIGNATURE_NAME
-        signed = signature.read_bytes() if signature.exists() else None
-        check_signature(manifest.read_bytes(), signed, wanted.public_key, str(manifest))
+def _held(version: Version, wanted: Wanted) -> Version:
+    hold(version, wanted.revision, wanted.public_key)
+    _LOGGER.info("%s:%s is here already, %s", version.dataset, version.version, where_from(version.folder))
     return version
+
+
+def hold(version: Version, revision: str | None, public_key: str | None) -> None:
+    """Hold a version that is here to a revision and to a key; where either is given, every byte of it.
+
+    Raises:
+      InvalidInputError: the key is none.
+      VersionConflictError: the version has another revision, is not signed by the key, or is damaged.
+    """
+    if revision is None and public_key is None:
+        return
+    manifest, signature = version.folder / MANIFEST_NAME, version.folder / SIGNATURE_NAME
+    if revision is not None and revision_of(version.folder) != revision:
+        raise VersionConflictError(
+            f"{version.folder} has the revision {revision_of(version.folder)}, not {revision}; "
+            f"move it away, and pull {version.dataset}:{version.version} again"
+        )
+    if public_key is not None:
+        signed = signature.read_bytes() if signature.exists() else None
+        check_signature(manifest.read_bytes(), signed, public_key, str(manifest))
+    check_files(version.folder, read_manifest(version.folder))
 
 
 def _require_same_records(target: Path, found: Published) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.printable import printable
 
 PASSWORD_VARIABLE = "HYPERBO_SIGNING_PASSWORD"
 LARGEST_SIGNATURE = 16 << 10
+_LONGEST_PATH = 1_000
 
 
 def sign(content: bytes, key: Path, comment: str) -> bytes:
@@ -59,16 +61,16 @@ def check_signature(content: bytes, signature: bytes | None, public_key: str, wh
       NotAvailableError: the library is not installed.
     """
     minisign = _library()
+    is_file = len(public_key) < _LONGEST_PATH and Path(public_key).is_file()
     try:
-        is_file = Path(public_key).is_file()
-        trusted = (
-            minisign.PublicKey.from_file(public_key)
-            if is_file
-            else minisign.PublicKey.from_base64(public_key)
-        )
+        read = minisign.PublicKey.from_file if is_file else minisign.PublicKey.from_base64
+        trusted = read(public_key)
     except (minisign.Error, OSError, ValueError) as error:
+        what = str(error) if is_file else f"no file of that name, and no key either ({error})"
         raise InvalidInputError(
-            f"public key {public_key!r}: {error}", fix="give the file minisign.pub, or its second line"
+            # Somebody may have given the secret key: it is not to be seen.
+            f"public key {printable(public_key, 12)!r}: {what}",
+            fix="give the file minisign.pub, or its second line",
         ) from error
     if signature is None:
         raise VersionConflictError(f"{where} is not signed, and a public key was given; do not use it")

@@ -15,7 +15,9 @@ from pd1_builder.distribution.code_lines import is_web
 from pd1_builder.distribution.folder import FolderPlace
 from pd1_builder.distribution.index import INDEX_NAME, Entry, read_entry, read_index
 from pd1_builder.distribution.places import Place, place, read_small
+from pd1_builder.distribution.published import read_signature
 from pd1_builder.distribution.site_pages import (
+    GENERATOR,
     PAGES,
     TO_ROOT,
     Catalogue,
@@ -56,6 +58,7 @@ def write_site(
     """
     source = place(url)
     _refuse_inside(source, out)
+    _refuse_foreign(out / "index.html")
     address = place(pull_from).url if pull_from else source.url
     entries = read_index(source)
     catalogue = Catalogue(
@@ -85,6 +88,11 @@ def _refuse_inside(source: Place, out: Path) -> None:
         )
 
 
+def _refuse_foreign(index: Path) -> None:
+    if index.exists() and GENERATOR.encode() not in index.read_bytes():
+        raise InvalidInputError("is a page of somebody else", where=str(index), fix="give another folder")
+
+
 def _files(source: Place, address: str, out: Path) -> str | None:
     """What links to files begin with: none where a reader could not follow them."""
     if isinstance(source, FolderPlace) and Path(source.url).resolve() == out.resolve():
@@ -106,10 +114,12 @@ def _read_release(source: Place, entry: Entry) -> Release:
         raise VersionConflictError(f"{where}: is the manifest of {manifest.reference}")
     card = b""
     for file in manifest.files:
-        if file.name == CARD_NAME:
+        # A page of a megabyte nobody reads, and its own file is listed.
+        if file.name == CARD_NAME and file.size <= _LARGEST_CARD:
             card = read_small(source, f"{entry.folder}/{CARD_NAME}", _LARGEST_CARD)
             _require_hash(card, file.sha256, f"{source.url}/{entry.folder}/{CARD_NAME}")
-    return Release(entry, found[1], manifest, card.decode(errors="replace"))
+    is_signed = read_signature(source, entry) is not None
+    return Release(entry, found[1], manifest, card.decode(errors="replace"), is_signed)
 
 
 def _require_hash(content: bytes, sha256: str, where: str) -> None:

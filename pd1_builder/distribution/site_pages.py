@@ -39,6 +39,8 @@ except ModuleNotFoundError as error:
 
 _HERE = Path(__file__).parent
 PAGES = "catalogue"
+# By it the pages are known: no other is overwritten.
+GENERATOR = "hyperbo data catalogue"
 # From a version's page to the folder of index.html.
 TO_ROOT = "../../../"
 
@@ -52,12 +54,14 @@ class Release:
       changes: since its parent; None where they are not known.
       manifest: of the version.
       card: Markdown; empty where the version has none.
+      is_signed: whether a signature of the manifest lies beside it.
     """
 
     entry: Entry
     changes: Changes | None
     manifest: Manifest
     card: str
+    is_signed: bool
 
     @property
     def page(self) -> str:
@@ -153,7 +157,11 @@ def _environment() -> jinja2.Environment:
         for names in (("report.css", "site.css"), ("site.js",))
     )
     environment.globals.update(
-        style=style, script=script, style_hash=_policy_hash(style), script_hash=_policy_hash(script)
+        generator=GENERATOR,
+        style=style,
+        script=script,
+        style_hash=_policy_hash(style),
+        script_hash=_policy_hash(script),
     )
     return environment
 

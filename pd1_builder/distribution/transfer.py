@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,12 +73,13 @@ def fetch_file(
     was_wrong = False
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
+    transfer = _Transfer(digest, f"{folder}/{digest.name}", path, patience, on_bytes, stop)
     for source in places:
-        where = f"{source.url}/{folder}/{digest.name}"
-        # What was here before may be wrong, or what came damaged on its way: once more from nothing.
+        # What was here before may be wrong, or what came damaged on its way: once more from nothing. A server
+        # that says it compressed what it was asked for as it is means the file itself, or has done so.
         for is_last in (False, True):
             try:
-                _complete(digest, folder, source, path, patience, on_bytes, stop)
+                transfer.complete(source, takes_decoded=is_last)
                 return
             except (NotAvailableError, VersionConflictError) as error:
                 was_wrong |= isinstance(error, VersionConflictError)
@@ -88,56 +89,62 @@ def fetch_file(
                 on_bytes(-_truncate(path))
                 if is_last:
                     was_wrong = True
-                    faults.append(f"{where} has other bytes than the manifest says")
-                    break
+                    faults.append(f"{source.url}/{transfer.name} has other bytes than the manifest says")
     if was_wrong:
         raise VersionConflictError("; ".join([*faults, "pull from another place"]))
     raise NotAvailableError("; ".join([*faults, "what is here is kept: pull again, or from another place"]))
 
 
-def _complete(
-    digest: FileDigest,
-    folder: str,
-    source: Place,
-    path: Path,
-    patience: Patience,
-    on_bytes: Callable[[int], None],
-    stop: threading.Event,
-) -> None:
-    hashed = hashlib.sha256()
-    furthest = _hash_file(path, hashed)
-    if furthest > digest.size:
-        raise _WrongBytesError
-    failed, size = 0, furthest
-    while size < digest.size:
-        try:
-            with source.open(f"{folder}/{digest.name}", size) as opened, path.open("r+b") as file:
-                if opened.start != size:  # It cannot begin later than at the beginning.
-                    on_bytes(-_truncate(path))
-                    hashed, size = hashlib.sha256(), 0
-                file.seek(size)
-                for chunk in opened.chunks:
-                    if stop.is_set():
-                        raise Stopped
-                    if size + len(chunk) > digest.size:
-                        raise _WrongBytesError
-                    file.write(chunk)
+@dataclass(frozen=True)
+class _Transfer:
+    """One file on its way here; `name` is that in a place, the rest as in `fetch_file`."""
+
+    digest: FileDigest
+    name: str
+    path: Path
+    patience: Patience
+    on_bytes: Callable[[int], None]
+    stop: threading.Event
+
+    def complete(self, source: Place, *, takes_decoded: bool) -> None:
+        """Bring what is not here yet from one place, as it is sent or decoded where it says it is encoded."""
+        hashed = hashlib.sha256()
+        furthest = size = _hash_file(self.path, hashed)
+        failed = 0
+        while size < self.digest.size:
+            try:
+                for chunk in self._append(source, size, takes_decoded=takes_decoded):
                     hashed.update(chunk)
                     size += len(chunk)
-                    on_bytes(len(chunk))
-            if size < digest.size:
-                raise UnreachableError(
-                    f"{source.url}/{folder}/{digest.name} ends after {size} of {digest.size} bytes"
-                )
-        except UnreachableError as error:
-            failed = 1 if size > furthest else failed + 1
-            furthest = max(furthest, size)
-            if failed >= patience.attempts:
-                raise
-            if stop.wait(patience.seconds(failed, error)):
-                raise Stopped from error
-    if hashed.hexdigest() != digest.sha256:
-        raise _WrongBytesError
+                if size < self.digest.size:
+                    raise UnreachableError(
+                        f"{source.url}/{self.name} ends after {size} of {self.digest.size} bytes"
+                    )
+            except UnreachableError as error:
+                failed = 1 if size > furthest else failed + 1
+                furthest = max(furthest, size)
+                if failed >= self.patience.attempts:
+                    raise
+                if self.stop.wait(self.patience.seconds(failed, error)):
+                    raise Stopped from error
+        if hashed.hexdigest() != self.digest.sha256:
+            raise _WrongBytesError
+
+    def _append(self, source: Place, size: int, *, takes_decoded: bool) -> Iterator[bytes]:
+        """Write what follows so many bytes, and yield it."""
+        with source.open(self.name, size) as opened, self.path.open("r+b") as file:
+            file.seek(size)
+            # A place that cannot begin later sends again what is here.
+            known = size - opened.start
+            for sent in opened.decoded if takes_decoded and opened.decoded else opened.chunks:
+                if self.stop.is_set():
+                    raise Stopped
+                chunk, known = sent[known:], max(known - len(sent), 0)
+                if file.tell() + len(chunk) > self.digest.size:
+                    raise _WrongBytesError
+                file.write(chunk)
+                self.on_bytes(len(chunk))
+                yield chunk
 
 
 def _hash_file(path: Path, hashed: Any) -> int:

@@ -48,6 +48,9 @@ def trials_recipe(files: Sequence[Path], space: Path) -> Recipe:
         parameters={"origin": ORIGIN, **description.to_json()},
         curate=curate,
         kept={file.path.name: file.path for file in raw_files} | {SPACE_FILE: space},
+        licence=description.about.licence,
+        description=description.about.description,
+        citation=description.about.citation,
     )
 
 

@@ -11,8 +11,10 @@ from hyperbo.search_space import SearchSpace
 from hyperbo.trial import Status
 from hyperbo.warping import Direction, output_warping
 from pipelines.columns import Kind
+from pipelines.trials.about import About
 
 _NAMES_SHOWN = 10
+_NOTHING_SAID = About()
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class TrialsDescription:
       metrics: further columns of numbers that are kept.
       curves: columns of arrays that are kept.
       ignore: columns left in the raw files; a name that ends in `*` stands for all that begin so.
+      about: what the owner says of the trials; it decides no record.
 
     Raises:
       InvalidInputError: a column is named twice; `where` is the second field.
@@ -83,6 +86,7 @@ class TrialsDescription:
     metrics: tuple[str, ...] = ()
     curves: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    about: About = _NOTHING_SAID
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
@@ -154,7 +158,7 @@ class TrialsDescription:
             raise InvalidInputError("; ".join(problems), fix="correct the space file, or the trials")
 
     def to_json(self) -> dict[str, Any]:
-        """The description as plain JSON values, with every default spelled out."""
+        """What decides the records as plain JSON values, with every default spelled out."""
         return {
             "objective": self.objective,
             "direction": self.direction,

@@ -11,6 +11,7 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.search_space import Parameter, Scaling, SearchSpace
 from hyperbo.trial import STATUSES, Status
 from hyperbo.warping import Direction, output_warping
+from pipelines.trials.about import About
 from pipelines.trials.description import NameSource, StatusColumn, TrialsDescription
 
 _DEFAULT_WARPINGS: dict[str, str] = {"minimize": "negative", "maximize": "identity"}
@@ -44,6 +45,7 @@ def read_space_file(path: Path) -> TrialsDescription:
 
 def _description(document: dict[str, Any]) -> TrialsDescription:
     space, columns = _parameters(document.pop("parameters", None))
+    about = _about(document)
     direction = _text(document, "direction")
     if direction not in get_args(Direction):
         raise InvalidInputError(
@@ -62,6 +64,7 @@ def _description(document: dict[str, Any]) -> TrialsDescription:
         metrics=_texts(document, "metrics"),
         curves=_texts(document, "curves"),
         ignore=_texts(document, "ignore", empty_names=True),
+        about=about,
     )
     _refuse_others(document, "", "the fields of a space file are those of the card of `trials`")
     return description
@@ -88,6 +91,23 @@ def _parameters(tables: Any) -> tuple[SearchSpace, dict[str, str]]:
         return SearchSpace(tuple(parameters)), columns
     except InvalidInputError as error:
         raise InvalidInputError(error.what, where="parameters", fix="give each a name of its own") from error
+
+
+def _about(document: dict[str, Any]) -> About:
+    table = document.pop("about", {})
+    if not isinstance(table, dict):
+        raise InvalidInputError(
+            f"about = {table!r} is not a table", where="about", fix="write [about], and its fields below it"
+        )
+    description, licence, citation = (
+        _text(table, field, "", where="about") for field in ("description", "licence", "citation")
+    )
+    _refuse_others(
+        table,
+        "about",
+        "use description, licence and citation; fields of the file as a whole stand before [about]",
+    )
+    return About(description, licence, citation)
 
 
 def _scaling(table: dict[str, Any], where: str) -> Any:

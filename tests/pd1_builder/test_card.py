@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -62,7 +62,9 @@ def header(text: str) -> dict[str, Any]:
 
 
 def body(text: str) -> list[Token]:
-    return MarkdownIt().enable("table").parse(text.split("---\n", 2)[2])
+    """The parts of a page below its header, if it has one."""
+    below = text.split("---\n", 2)[2] if text.startswith("---\n") else text
+    return MarkdownIt().enable("table").parse(below)
 
 
 def tables(text: str) -> dict[tuple[str, ...], list[list[str]]]:
@@ -92,6 +94,8 @@ def test_the_header_says_what_it_is_and_which_files_hold_records(built: Path, ow
         "size_categories": ["n<1K"],
         "configs": [{"config_name": "default", "data_files": files}],
     }
+    apache = (built / "pd1/mini/1.0.0/LICENSE").read_text()
+    assert HUB_LICENCES[apache] == "apache-2.0"
     # Whose trials these are, and who may use them, is for their owner to say.
     assert "license" not in header((own / "README.md").read_text())
 
@@ -109,7 +113,9 @@ def test_the_size_is_of_the_category_that_holds_it(rows: int) -> None:
 def test_licences_are_those_of_the_hub(tmp_path: Path) -> None:
     ours = {each.licence for each in CONFIGURATIONS.values()}
     ours.add(hpob_recipe("4796", write_hpob(tmp_path)).licence)
-    assert ours == set(HUB_LICENCES)
+    assert ours <= set(HUB_LICENCES)
+    described = (Path(pd1_builder.__file__).parent / "trials/README.md").read_text()
+    assert {address for _, address in tables(described)["licence", "address"]} == set(HUB_LICENCES)
     for address, identifier in HUB_LICENCES.items():
         text = page(manifest(), licence=address)
         assert header(text)["license"] == identifier
@@ -118,6 +124,35 @@ def test_licences_are_those_of_the_hub(tmp_path: Path) -> None:
     found = header(page(manifest(), licence=other))
     assert [found[f"license{part}"] for part in ("", "_name", "_link")] == ["other", other, other]
     assert "No licence is recorded" in page(manifest())
+
+
+def said_otherwise(text: str) -> list[tuple[str, str]]:
+    """The parts of a page that are not in a quotation."""
+    depth, found = 0, []
+    for token in body(text):
+        depth += token.nesting if token.type.startswith("blockquote") else 0
+        if depth == 0 and token.type != "blockquote_close":
+            found.append((token.type, token.content))
+    return found
+
+
+@given(st.text(st.sampled_from("aä #>`~<!-=[]():*_|\t\n☃"), min_size=1).filter(str.strip))
+@example("# What\n\n```\nleft open")
+@example("<!-- left open")
+@example("A title\n===\n- a list\n\n  | of | tables |")
+def test_what_an_owner_says_comes_first_and_changes_nothing_else(words: str) -> None:
+    text = page(manifest(), foreword=words)
+    types = [token.type for token in body(text)]
+    assert types[:4] == ["heading_open", "inline", "heading_close", "blockquote_open"]
+    (quoted,) = re.findall(r"^# .*\n\n((?:>.*\n)+)\nTuning trials as", text, re.MULTILINE)
+    assert [line[2:] for line in quoted.splitlines()] == words.strip().split("\n")
+    assert said_otherwise(text) == said_otherwise(page(manifest()))
+
+
+def test_a_citation_ends_where_it_ends() -> None:
+    citation = "@misc{own,\n```\nnote = {````}}"
+    (fence,) = [token for token in body(page(manifest(), citation=citation)) if token.info == "bibtex"]
+    assert fence.content == f"{citation}\n"
 
 
 def test_it_counts_the_records(built: Path) -> None:

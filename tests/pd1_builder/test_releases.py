@@ -242,7 +242,7 @@ def forge_records(folder: Path) -> None:
     [
         (damage_shard, "array_record.* has changed"),
         (lambda f: (f / "rejects.jsonl").unlink(), "rejects.jsonl is missing"),
-        (lambda f: (f / "note.txt").write_text("mine"), "note.txt is not its own"),
+        (lambda f: (f / "note.txt").write_text("mine"), "note.txt is no file of the version"),
         (forge_records, "not those of its content hash"),
         (lambda f: (f / "manifest.json").write_text("{"), "manifest.json: is damaged"),
         (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "format 99 is not 1"),

@@ -12,7 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import mlcroissant as mlc
 import pytest
+import tensorflow_datasets as tfds
 from trial_files import SPACE, row, write_bytes, write_lines
 
 import pd1_builder
@@ -45,7 +47,7 @@ def reads(data_dir: Path, reference: str = "trials/own") -> list[dict[str, Any]]
 
 
 def left(data_dir: Path) -> list[str]:
-    return [path.name for path in data_dir.glob("trials/own/*") if path.name[0] != "."]
+    return sorted(path.name for path in data_dir.glob("trials/own/*") if path.name[0] != ".")
 
 
 def test_the_first_version_keeps_what_it_was_made_of(tmp_path: Path, space: Path) -> None:
@@ -97,7 +99,10 @@ def test_a_file_of_the_same_name_and_other_content_is_refused(tmp_path: Path, sp
 
 
 def test_a_new_dataset_needs_a_space_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"trials/own is new, and nothing says .* give a space file"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"trials/own is new, and nothing says .* give a space file: space, or --space",
+    ):
         pd1_builder.add("own", [task(tmp_path, "one")], data_dir=tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -112,6 +117,80 @@ def test_a_changed_space_file_changes_what_records_mean(tmp_path: Path, space: P
     second = pd1_builder.add("own", [one], space, version="2.0.0", data_dir=data_dir)
     assert (second.parent, second.content_hash == first.content_hash) == ("1.0.0", False)
     assert [record["x.layers"] for record in reads(data_dir)] == [0.0, 1 / 14, 2 / 14, 3 / 14]
+
+
+ABOUT = '''
+[about]
+description = """
+Runs of *Köln*.
+
+## How
+By hand.
+"""
+licence = "https://creativecommons.org/licenses/by/4.0/"
+citation = "@misc{own, title = {Our runs}}"
+'''
+
+
+def said(data_dir: Path, version: str) -> list[str]:
+    """What a version says of its trials where TFDS reads it: description, licence and citation."""
+    info = tfds.builder_from_directory(str(data_dir / "trials/own" / version)).info
+    return [info.description, info.redistribution_info.license, info.citation]
+
+
+# mlcroissant uses what rdflib has since deprecated.
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
+def test_what_an_owner_says_is_where_others_look_for_it(tmp_path: Path, space: Path) -> None:
+    space.write_text(SPACE + ABOUT)
+    manifest = pd1_builder.add("own", [task(tmp_path, "one")], space, data_dir=tmp_path)
+    words = ["Runs of *Köln*.\n\n## How\nBy hand.", "https://creativecommons.org/licenses/by/4.0/"]
+    citation = "@misc{own, title = {Our runs}}"
+    assert said(tmp_path, "1.0.0") == [*words, citation]
+    folder = tmp_path / "trials/own/1.0.0"
+    croissant = mlc.Dataset(jsonld=folder / "croissant.json").metadata
+    assert [croissant.description, *(croissant.license or ()), croissant.cite_as] == [
+        *words,
+        citation,
+    ]
+    assert (croissant.ctx.issues.errors, croissant.ctx.issues.warnings) == (set(), set())
+    card = (folder / "README.md").read_text()
+    assert '\nlicense: "cc-by-4.0"\n' in card
+    assert "\n# trials/own 1.0.0\n\n> Runs of *Köln*.\n>\n> ## How\n> By hand.\n\nTuning trials as" in card
+    assert f"\n```bibtex\n{citation}\n```\n" in card
+    assert "\n## About trials\n" in card
+    # It decides no record: the manifest's parameters are those that do.
+    assert "Köln" not in manifest.to_json()
+
+
+def test_an_owner_can_say_something_else_of_the_same_records(
+    tmp_path: Path, space: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = task(tmp_path, "one")
+    first = pd1_builder.add("own", [one], space, data_dir=tmp_path)
+    assert said(tmp_path, "1.0.0")[0].startswith("# Trials: your own tuning trials")
+    assert said(tmp_path, "1.0.0")[1:] == ["", ""]
+    space.write_text(SPACE + ABOUT)
+    second = pd1_builder.add("own", [one], space, data_dir=tmp_path)
+    assert (second.version, second.parent, second.content_hash) == ("1.0.1", "1.0.0", first.content_hash)
+    # The same in other words of TOML is the same.
+    space.write_text(f"# Ours.\n{SPACE}{ABOUT}")
+    with caplog.at_level(logging.INFO, "pd1_builder"):
+        assert pd1_builder.add("own", [one], space, data_dir=tmp_path) == second
+    assert "trials/own:1.0.1 holds these files already; nothing to do" in caplog.messages
+    third = pd1_builder.add("own", [task(tmp_path, "two")], data_dir=tmp_path)
+    assert (third.version, said(tmp_path, "1.1.0")) == ("1.1.0", said(tmp_path, "1.0.1"))
+    space.write_text(SPACE)
+    pd1_builder.add("own", [one], space, data_dir=tmp_path)
+    assert said(tmp_path, "1.1.1") == said(tmp_path, "1.0.0")
+    assert left(tmp_path) == ["1.0.0", "1.0.1", "1.1.0", "1.1.1"]
+
+
+def test_a_space_file_that_keeps_another_metric_adds_to_the_records(tmp_path: Path, space: Path) -> None:
+    one = task(tmp_path, "one")
+    space.write_text(SPACE.replace('metrics = ["test"]\n', "").replace('"note"', '"note", "test"'))
+    pd1_builder.add("own", [one], space, data_dir=tmp_path)
+    space.write_text(SPACE + ABOUT)
+    assert pd1_builder.add("own", [one], space, data_dir=tmp_path).version == "1.1.0"
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_published(

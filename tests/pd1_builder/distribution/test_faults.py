@@ -7,12 +7,19 @@ import json
 import logging
 import os
 import re
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
 from faulty_server import Fault, FaultyServer
 from large_versions import FILES, write_large_version
 
@@ -31,6 +38,8 @@ REFERENCE, FOLDER = "pd1/mini:1.1.0", "pd1/mini/1.1.0"
 INDEX, MANIFEST, LARGE = "index.json", f"{FOLDER}/manifest.json", f"{FOLDER}/large.bin"
 SIZE, HALF = FILES["large.bin"], 300_000
 PATIENCE = Patience(attempts=3, first_wait=0.01)
+# What the kernel takes from a server for a reader that has not asked for it, and some.
+BUFFERS = 12 << 20
 TOKEN = "s3cret-of-this-test"
 
 
@@ -59,7 +68,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 def short_silence(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     # Elsewhere a busy machine would be taken for a server that has gone.
     if "silent" in request.node.name:
-        impatient = functools.partial(WebPlace, silence=0.15)
+        impatient = functools.partial(WebPlace, silence=0.6)
         monkeypatch.setattr("pd1_builder.distribution.web.WebPlace", impatient)
 
 
@@ -68,6 +77,11 @@ def good(published: Published) -> Iterator[FaultyServer]:
     """A mirror without faults."""
     with FaultyServer(published.place) as server:
         yield server
+
+
+def patience_with(fault: Fault) -> Patience:
+    # Each silence is waited for.
+    return replace(PATIENCE, attempts=1) if fault.kind == "stall" else PATIENCE
 
 
 class Case(NamedTuple):
@@ -115,7 +129,7 @@ CASES = {
         replace(fault, at=HALF if path == LARGE else 100),
         NotAvailableError,
         message,
-        PATIENCE.attempts if name in PASSING else 1,
+        patience_with(fault).attempts if name in PASSING else 1,
         HALF if fault.at and path == LARGE else 0,
     )
     for path in (LARGE, MANIFEST, INDEX)
@@ -130,8 +144,8 @@ CASES = {
         LARGE,
         Fault("status", status=302, headers={"Location": "large.bin"}),
         NotAvailableError,
-        "30 redirects",
-        31 * PATIENCE.attempts,
+        "the server sends on more than 10 times",
+        11,
     ),
     "bad_redirect-large.bin": Case(
         LARGE,
@@ -193,9 +207,10 @@ def test_a_fault_that_stays(name: str, published: Published, tmp_path: Path) -> 
     case = CASES[name]
     with FaultyServer(published.place, script(case, published)) as server:
         with pytest.raises(case.error, match=case.message) as caught:
-            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=patience_with(case.fault))
         assert server.url in str(caught.value)
         assert len(server.ranges_asked(case.path)) == case.asked
+        assert server.sent[case.path] <= case.asked * ((16 << 20) + BUFFERS)
     sizes = require_nothing_visible(tmp_path, published)
     if case.fault.kind == "reset":  # Of the last bytes before one, what was not read yet may be lost.
         assert sizes.get("large.bin", 0) <= case.kept
@@ -209,7 +224,7 @@ def test_another_mirror_stands_in(
 ) -> None:
     case = CASES[name]
     with FaultyServer(published.place, script(case, published)) as server:
-        pull(REFERENCE, [server.url, good.url], data_dir=tmp_path, patience=PATIENCE)
+        pull(REFERENCE, [server.url, good.url], data_dir=tmp_path, patience=patience_with(case.fault))
         assert server.ranges_asked(case.path)
     require_whole(tmp_path, published)
 
@@ -217,12 +232,13 @@ def test_another_mirror_stands_in(
 @pytest.mark.parametrize("path", [LARGE, MANIFEST, INDEX], ids=lambda path: path.rpartition("/")[2])
 @pytest.mark.parametrize("fault", [fault for fault, _ in PASSING.values()], ids=PASSING.keys())
 def test_a_fault_that_passes(fault: Fault, path: str, published: Published, tmp_path: Path) -> None:
-    passing = replace(fault, times=2, at=fault.at if path == LARGE else 100)
+    times = 1 if fault.kind == "stall" else 2
+    passing = replace(fault, times=times, at=fault.at if path == LARGE else 100)
     with FaultyServer(published.place, {path: (passing,)}) as server:
         pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
-        assert len(server.ranges_asked(path)) == 3
+        assert len(server.ranges_asked(path)) == times + 1
         if fault.kind in ("close", "stall") and path == LARGE:
-            assert server.ranges_asked(path) == [None, f"bytes={HALF}-", f"bytes={HALF}-"]
+            assert server.ranges_asked(path) == [None, *[f"bytes={HALF}-"] * times]
             assert server.sent[path] == SIZE
     require_whole(tmp_path, published)
 
@@ -319,7 +335,7 @@ def test_faults_of_a_server_without_ranges(
 ) -> None:
     with FaultyServer(published.place, {LARGE: (fault[0],)}, ranges=False) as server:
         with pytest.raises(NotAvailableError, match=fault[1]):
-            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=patience_with(fault[0]))
         require_nothing_visible(tmp_path, published)
         server.faults = {LARGE: (replace(fault[0], times=1),)}
         pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
@@ -380,8 +396,148 @@ def test_a_server_whose_ranges_are_of_no_use_is_asked_for_the_whole(
         interrupted(server, tmp_path)
         server.faults = {LARGE: (Fault(kind),)}
         pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        # What is compressed is taken as it is first.
+        assert server.ranges_asked(LARGE) == [f"bytes={HALF}-", None, *([None] if kind == "gzip" else [])]
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("kind", ["close", "content"])
+def test_a_file_is_not_taken_for_compressed_on_its_way(
+    kind: Any, published: Published, tmp_path: Path
+) -> None:
+    # As Apache's AddEncoding says of every file whose name ends with .gz.
+    fault = Fault(kind, at=HALF, times=1, headers={"Content-Encoding": "gzip"})
+    labelled = Fault("content", headers=fault.headers)
+    with FaultyServer(published.place, {LARGE: (fault, labelled)}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        asked = server.ranges_asked(LARGE)
+    # Of what is compressed a part is not asked to be decoded: the whole comes, and what is here is skipped.
+    assert asked == ([None, f"bytes={HALF}-", None] if kind == "close" else [None])
+    require_whole(tmp_path, published)
+
+
+def test_a_server_without_ranges_breaks_off_again_and_again(published: Published, tmp_path: Path) -> None:
+    drops = tuple(Fault("close", at=at, times=1) for at in range(100_000, SIZE, 100_000))
+    with FaultyServer(published.place, {LARGE: drops}, ranges=False) as server:
+        told: list[int] = []
+        pull(
+            REFERENCE,
+            [server.url],
+            data_dir=tmp_path,
+            patience=Patience(2, 0.01),
+            on_progress=lambda done, total: told.append(done),
+        )
+        assert len(server.ranges_asked(LARGE)) == len(drops) + 1
+    # Nothing that came was thrown away.
+    assert told == sorted(told)
+    require_whole(tmp_path, published)
+
+
+def test_a_server_without_ranges_has_other_bytes_than_those_that_are_here(
+    published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place, ranges=False) as server:
+        interrupted(server, tmp_path)
+        path = partial_file(tmp_path)
+        path.write_bytes(flip(path.read_bytes()))
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
         assert server.ranges_asked(LARGE) == [f"bytes={HALF}-", None]
     require_whole(tmp_path, published)
+
+
+def test_mirrors_stand_in_for_each_other_in_their_order(published: Published, tmp_path: Path) -> None:
+    missing = {LARGE: (Fault("status", status=404),)}
+    with (
+        FaultyServer(published.place, missing) as first,
+        FaultyServer(published.place) as second,
+        FaultyServer(published.place) as third,
+    ):
+        mirrors = [first.url, second.url, third.url]
+        pull(REFERENCE, mirrors, data_dir=tmp_path, patience=PATIENCE)
+        assert second.ranges_asked(LARGE) == [None]
+        assert not third.requests
+
+
+def test_a_slow_file_is_given_up_when_another_one_fails(published: Published, tmp_path: Path) -> None:
+    (small,) = (name for name in FILES if name.startswith("raw/"))
+    missing = {f"{FOLDER}/{small}": (Fault("status", status=404),)}
+    with FaultyServer(published.place, missing, rate=200_000) as server:
+        with pytest.raises(NotAvailableError, match="404"):
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.sent[LARGE] < SIZE / 2
+    assert require_nothing_visible(tmp_path, published)["large.bin"] < SIZE / 2
+
+
+# Answers that never end.
+
+
+@pytest.fixture
+def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a file for so long, or so long for a small file: the server is given up."""
+    impatient = functools.partial(WebPlace, without_content=0.6)
+    monkeypatch.setattr("pd1_builder.distribution.web.WebPlace", impatient)
+    monkeypatch.setattr("pd1_builder.distribution.places._SECONDS_FOR_SMALL", 0.6)
+
+
+@pytest.mark.usefixtures("short_wait")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("continue", r"index\.json: the server sends nothing of the file for 0\.6 seconds"),
+        ("headers", r"index\.json: the server sends nothing of the file for 0\.6 seconds"),
+        ("trailers", r"index\.json: the server sends nothing of the file for 0\.6 seconds"),
+        ("drip", r"index\.json has not come to its end within 0\.6 seconds"),
+    ],
+)
+def test_an_answer_that_never_ends_is_given_up(
+    kind: Any, message: str, published: Published, good: FaultyServer, tmp_path: Path
+) -> None:
+    once = replace(PATIENCE, attempts=1)
+    with FaultyServer(published.place, {INDEX: (Fault(kind),)}) as server:
+        with pytest.raises(NotAvailableError, match=message):
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=once)
+        pull(REFERENCE, [server.url, good.url], data_dir=tmp_path, patience=once)
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.usefixtures("short_wait")
+@pytest.mark.parametrize("kind", ["continue", "trailers"])
+def test_an_endless_answer_for_a_large_file(kind: Any, published: Published, tmp_path: Path) -> None:
+    with FaultyServer(published.place, {LARGE: (Fault(kind, times=1),)}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        # What came before the trailers was the whole file.
+        assert server.ranges_asked(LARGE) == ([None, None] if kind == "continue" else [None])
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_a_large_file_that_comes_slowly_is_waited_for(published: Published, tmp_path: Path) -> None:
+    with FaultyServer(published.place, rate=SIZE / 1.5) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=replace(PATIENCE, attempts=1))
+    require_whole(tmp_path, published)
+
+
+@pytest.mark.parametrize("path", [LARGE, INDEX], ids=lambda path: path.rpartition("/")[2])
+def test_the_body_of_a_redirect_is_not_read(
+    path: str, published: Published, good: FaultyServer, tmp_path: Path
+) -> None:
+    endless = Fault("endless", status=302, headers={"Location": f"{good.url}/{path}"})
+    with FaultyServer(published.place, {path: (endless,)}) as server:
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert server.sent[path] <= BUFFERS
+    require_whole(tmp_path, published)
+
+
+def test_words_of_an_error_are_not_those_of_one_that_was_handled_before(
+    published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place, {INDEX: (Fault("garbage"),)}) as server:
+        try:
+            raise FileNotFoundError("words of somebody else")
+        except FileNotFoundError:
+            with pytest.raises(NotAvailableError, match=GARBAGE) as caught:
+                pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    assert "somebody else" not in str(caught.value)
 
 
 def test_the_second_mirror_is_asked_for_the_rest(published: Published, tmp_path: Path) -> None:
@@ -479,6 +635,86 @@ def test_a_token_does_not_follow_to_another_host(
     require_whole(tmp_path, published)
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the certificate of 127.0.0.1, signed by itself, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    path = tmp_path_factory.mktemp("certificate") / "certificate.pem"
+    no_password = serialization.NoEncryption()
+    path.write_bytes(
+        made.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, no_password)
+    )
+    return path
+
+
+@pytest.fixture
+def tls(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """Of servers whose certificate the environment trusts."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@pytest.mark.parametrize("path", [INDEX, LARGE], ids=lambda path: path.rpartition("/")[2])
+def test_nothing_is_asked_without_encryption_where_it_began_with_it(
+    path: str, token: str, tls: ssl.SSLContext, published: Published, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place) as plain, FaultyServer(published.place, tls=tls) as server:
+        onwards = Fault("status", status=302, headers={"Location": f"{plain.url}/{path}"})
+        server.faults = {path: (onwards,)}
+        with pytest.raises(NotAvailableError, match="sends on to an address without encryption"):
+            pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+        assert not plain.requests
+        assert authorizations(server) == {f"Bearer {token}"}
+        server.faults = {}
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    require_whole(tmp_path, published)
+
+
+def test_a_certificate_that_nobody_trusts_is_refused(
+    tls: ssl.SSLContext, published: Published, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    with (
+        FaultyServer(published.place, tls=tls) as server,
+        pytest.raises(NotAvailableError, match="CERTIFICATE_VERIFY_FAILED"),
+    ):
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=PATIENCE)
+    assert not server.requests
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_an_endless_answer_is_given_up_under_encryption_too(
+    tls: ssl.SSLContext, published: Published, tmp_path: Path
+) -> None:
+    with (
+        FaultyServer(published.place, {INDEX: (Fault("continue"),)}, tls=tls) as server,
+        pytest.raises(NotAvailableError, match="nothing of the file for"),
+    ):
+        pull(REFERENCE, [server.url], data_dir=tmp_path, patience=replace(PATIENCE, attempts=1))
+
+
+def test_a_proxy_of_the_environment_is_asked(
+    published: Published, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with FaultyServer(published.place) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        with pytest.raises(NotAvailableError, match=r"example\.invalid/data/index\.json: .*answers 404"):
+            pull(REFERENCE, ["http://example.invalid/data"], data_dir=tmp_path, patience=PATIENCE)
+        assert [request.path for request in proxy.requests] == ["http://example.invalid/data/index.json"]
+
+
 @pytest.mark.parametrize(
     "name", ["403-index.json", "403-large.bin", "closed-large.bin", "garbage-index.json"]
 )
@@ -538,7 +774,6 @@ def hostile_place(folder: Path, content: bytes) -> Path:
         tasks=0,
         size=0,
         published="2026-11-22T10:00:00Z",
-        is_signed=False,
     )
     create_entry(writable_place(folder), entry, None)
     list_entries(writable_place(folder))
@@ -605,7 +840,7 @@ def test_sizes_that_are_none_are_refused(size: object, published: Published, tmp
 def test_what_is_larger_than_allowed_is_refused(published: Published, tmp_path: Path) -> None:
     fields = fields_of(published)
     fields["files"][0]["size"] = 1 << 62
-    refused(json.dumps(fields).encode(), tmp_path, InvalidInputError, "more than 53687091200; allow more")
+    refused(json.dumps(fields).encode(), tmp_path, InvalidInputError, "more than [0-9]+; allow more")
 
 
 def test_what_no_disk_holds_is_refused_before_it_is_fetched(published: Published, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,8 @@ def test_an_index_written_late_is_written_again(
         replace(name, content)
 
     monkeypatch.setattr(late, "replace", replace_late)
+    # A folder has a lock against it, where its file system has locks.
+    monkeypatch.setattr(late, "alone", nullcontext)
     list_entries(late)
     assert [entry.version for entry in read_index(place(target))] == ["1.0.0", "1.1.0"]
 

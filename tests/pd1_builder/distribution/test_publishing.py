@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from version_folders import record, write_version
@@ -60,10 +61,31 @@ def test_versions_are_listed_by_their_numbers(own: Path, tmp_path: Path) -> None
 
 def test_publishing_again_changes_nothing(own: Path, tmp_path: Path) -> None:
     first = publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.name != "index.json"}
+    written = [path for path in tmp_path.rglob("*.*") if path.is_file() and path.suffix != ".lock"]
+    before = {path: path.stat().st_mtime_ns for path in written if path.name != "index.json"}
     assert publish("pd1/mini:1.0.0", tmp_path, data_dir=own) == first
-    paths = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "index.json"]
-    assert {path: path.stat().st_mtime_ns for path in paths}.items() <= before.items()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed", "manifest"])
+def test_publishing_again_puts_back_what_the_place_has_lost(damage: str, own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    before = files(tmp_path / "pd1")
+    path = tmp_path / "pd1/mini/1.0.0/one.parquet"
+    if damage == "gone":
+        path.unlink()
+    elif damage == "changed":
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    else:
+        path.with_name("manifest.json").unlink()
+    publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    assert files(tmp_path / "pd1") == before
+
+
+def test_a_file_is_no_place(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInputError, match="file: is no folder"):
+        publish("pd1/mini:1.0.0", tmp_path / "file", data_dir=own)
 
 
 def test_another_version_of_the_same_number_is_refused(own: Path, tmp_path: Path) -> None:
@@ -104,6 +126,53 @@ def test_a_version_that_was_listed_by_nobody_is_listed_by_the_next(own: Path, tm
     assert [entry.dataset for entry in read_index(place(tmp_path))] == ["pd1/mini", "trials/mine"]
 
 
+def test_what_was_left_under_a_number_that_was_given_up_goes(own: Path, tmp_path: Path) -> None:
+    target = writable_place(tmp_path)
+    for name in ("shard-00000", "manifest.json.minisig", "one.parquet"):
+        target.replace(f"pd1/mini/1.0.0/{name}", b"of another")
+    publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    assert files(tmp_path / "pd1/mini/1.0.0") == files(own / "pd1/mini/1.0.0")
+
+
+def test_what_a_killed_publication_was_writing_is_in_no_version(own: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    # As a kill does it: nothing is cleaned up.
+    place.mkdir()
+    (place / ".writing-one.parquet").write_bytes(b"part")
+    publish("pd1/mini:1.0.0", place, data_dir=own)
+    pd1_builder.verify("pd1/mini:1.0.0", place)
+    assert not list(place.glob(".writing-*"))
+
+
+def test_what_is_no_entry_does_not_stand_in_the_way(
+    own: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = publish("pd1/mini:1.0.0", tmp_path, data_dir=own)
+    index = tmp_path / "index"
+    (index / "notes.json").write_text("{}")
+    (index / "pd1/mini/7.0.0.json").write_bytes((tmp_path / entry.name).read_bytes())
+    publish("trials/mine:1.0.0", tmp_path, data_dir=own)
+    assert [each.reference for each in read_index(place(tmp_path))] == ["pd1/mini:1.0.0", "trials/mine:1.0.0"]
+    assert "7.0.0.json is no entry of a version" in caplog.text
+
+
+def test_a_version_that_changes_while_it_is_copied_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_version(tmp_path / "own", "pd1/mini:1.0.0", {"one": [record("a", "a/0")]})
+    put = publishing._put_files
+
+    def change(*arguments: Any) -> None:
+        (folder / "one.parquet").write_bytes(b"other")
+        put(*arguments)
+
+    monkeypatch.setattr(publishing, "_put_files", change)
+    with pytest.raises(VersionConflictError, match=r"one\.parquet has changed"):
+        publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "own")
+    with pytest.raises(NotAvailableError, match="nothing is published"):
+        read_index(place(tmp_path / "place"))
+
+
 def test_a_damaged_version_is_not_published(own: Path, tmp_path: Path) -> None:
     write_version(tmp_path / "own", "pd1/mini:1.0.0", {"one": [record("a", "a/0")]})
     path = tmp_path / "own/pd1/mini/1.0.0/one.parquet"
@@ -121,13 +190,33 @@ def test_a_version_with_a_symbolic_link_is_not_published(tmp_path: Path) -> None
         publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "own")
 
 
+@pytest.mark.parametrize("url", ["file://{}/a%20b", "file://localhost{}/a%20b", "{}/a b"])
+def test_an_address_of_a_folder_is_that_folder(url: str, own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", url.format(tmp_path), data_dir=own)
+    assert (tmp_path / "a b/index.json").exists()
+
+
+def test_a_home_folder_is_the_users_own(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    publish("pd1/mini:1.0.0", "~/place", data_dir=own)
+    assert (tmp_path / "place/index.json").exists()
+
+
 @pytest.mark.parametrize(
     ("url", "match"),
     [
         ("https://example.org/data", "is read, not written to"),
-        ("s3://key:hunter2@bucket/data", r"^s3://bucket/data: .* no user, password"),
-        ("s3://bucket/data?token=hunter2", r"^s3://bucket/data: .* query"),
+        ("s3://key:hunter2@bucket/data", "no user, password, query"),
+        ("s3://bucket/data?token=hunter2", "no user, password, query"),
+        ("https://user:hun/ter2@example.org", "no user, password, query"),
+        ("https:/user:hunter2@example.org", "no user, password, query"),
+        ("simplecache::ftp://me:hunter2@example.org/x", "no user, password, query"),
+        ("simplecache::s3://bucket/data", "malformed"),
+        ("s3:/bucket/data", "malformed"),
+        ("file://elsewhere/data", "another machine"),
         ("nothing://there", "Protocol not known"),
+        ("s3://one/data s3://two/data", "several in one"),
+        ("s3://one/data,s3://two/data", "several in one"),
         (" ", "is empty"),
     ],
 )

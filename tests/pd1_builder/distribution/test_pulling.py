@@ -9,10 +9,10 @@ from version_folders import record, write_version
 
 import pd1_builder
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
-from pd1_builder.catalog import versions
+from pd1_builder.catalog import version_folder, versions
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
-from pd1_builder.pulled import revision_of
+from pd1_builder.pulled import pull_folder, revision_of
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,23 @@ def test_load_pulls_from_the_configured_places(
     assert [each.version for each in versions(tmp_path / "data")] == ["1.0.0"]
 
 
+def test_load_says_why_it_could_not_pull(tmp_path: Path) -> None:
+    with pytest.raises(
+        NotAvailableError, match=r"http://127\.0\.0\.1:1/index\.json: \[Errno 111\] Connection refused$"
+    ):
+        pd1_builder.load("pd1/mini:1.0.0", data_dir=tmp_path, source="http://127.0.0.1:1")
+
+
+def test_a_file_that_cannot_be_read_is_named(published: Path, tmp_path: Path) -> None:
+    version = pull("pd1/mini:1.0.0", published, data_dir=tmp_path / "data")
+    path = version.folder / "one.parquet"
+    path.write_bytes(b"\0" * path.stat().st_size)
+    with pytest.raises(VersionConflictError, match=r"one\.parquet is damaged .* hyperbo data verify"):
+        pd1_builder.load("pd1/mini:1.0.0", data_dir=tmp_path / "data")
+
+
 def test_load_uses_no_network_unless_asked_to(tmp_path: Path) -> None:
-    with pytest.raises(NotAvailableError, match="or pull it: hyperbo data pull"):
+    with pytest.raises(NotAvailableError, match=r"or pull it: hyperbo data pull pd1/mini:1\.0\.0 --from"):
         pd1_builder.load("pd1/mini:1.0.0", data_dir=tmp_path)
 
 
@@ -84,17 +99,24 @@ def test_a_revision_pins_every_byte(published: Path, own: Path, tmp_path: Path) 
     assert not versions(tmp_path)
     pull("pd1/mini:1.0.0", [published], data_dir=tmp_path, revision=revision)
     assert len(pd1_builder.load("pd1/mini:1.0.0", as_="dataframe", data_dir=tmp_path, revision=revision)) == 1
-    # It is held to what is here too.
+    # It is held to what is here too, which must be undamaged.
     for call in (pull, pd1_builder.load):
         with pytest.raises(VersionConflictError, match="has the revision"):
             call("pd1/mini:1.0.0", data_dir=tmp_path, revision="0" * 64)
+    path = tmp_path / "pd1/mini/1.0.0/one.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    for call in (pull, pd1_builder.load):
+        with pytest.raises(VersionConflictError, match=r"one\.parquet has changed"):
+            call("pd1/mini:1.0.0", data_dir=tmp_path, revision=revision)
 
 
 @pytest.mark.parametrize("revision", ["", "abc", "0" * 63, "G" * 64])
 def test_a_revision_is_a_whole_sha256(revision: str, published: Path, own: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
+    with pytest.raises(InvalidInputError, match="64 digits of a SHA-256"):
         pull("pd1/mini:1.0.0", [published], data_dir=tmp_path, revision=revision)
-    with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
+    with pytest.raises(InvalidInputError, match="64 digits of a SHA-256"):
         pd1_builder.load("pd1/mini:1.0.0", data_dir=own, revision=revision)
 
 
@@ -118,6 +140,45 @@ def test_a_version_that_is_not_published_is_named_with_those_that_are(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_a_place_that_cannot_be_read_does_not_keep_from_the_next(published: Path, tmp_path: Path) -> None:
+    # For gs:// a package is needed that is not installed.
+    places = ["gs://bucket/data", tmp_path / "nothing", published]
+    pull("pd1/mini:1.0.0", places, data_dir=tmp_path / "data")
+    with pytest.raises(NotAvailableError, match=r"gs://bucket/data: .*gcsfs"):
+        pull("pd1/mini:1.1.0", places[:1], data_dir=tmp_path / "data")
+
+
+def test_without_a_place_the_newest_that_is_here_will_do(published: Path, tmp_path: Path) -> None:
+    first = pull("pd1/mini:1.0.0", published, data_dir=tmp_path)
+    assert pull("pd1/mini", data_dir=tmp_path) == first
+
+
+def test_a_version_that_nobody_listed_yet_is_found_by_its_number(own: Path, tmp_path: Path) -> None:
+    for reference in ("pd1/mini:1.0.0", "pd1/mini:1.1.0"):
+        publish(reference, tmp_path / "place", data_dir=own)
+    index = json.loads((tmp_path / "place/index.json").read_text())
+    index["versions"].pop()
+    (tmp_path / "place/index.json").write_text(json.dumps(index))
+    assert pull("pd1/mini:1.1.0", tmp_path / "place", data_dir=tmp_path / "data").version == "1.1.0"
+
+
+def test_what_another_revision_left_goes_when_the_version_is_here(published: Path, tmp_path: Path) -> None:
+    other = pull_folder(version_folder("pd1/mini", "1.0.0", tmp_path), "ab" * 32)
+    other.mkdir(parents=True)
+    pull("pd1/mini:1.0.0", published, data_dir=tmp_path)
+    assert not other.exists()
+
+
+def test_words_of_an_index_are_few_and_move_no_cursor(published: Path, tmp_path: Path) -> None:
+    index = json.loads((published / "index.json").read_text())
+    index["versions"][0]["\x1b[2Jpwned" + "x" * 100_000] = 1
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(VersionConflictError) as caught:
+        pull("pd1/mini:1.0.0", tmp_path, data_dir=tmp_path / "data")
+    assert len(str(caught.value)) < 1000
+    assert "\x1b" not in str(caught.value)
+
+
 def test_a_version_too_large_is_refused_before_it_is_pulled(published: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"more than 100; allow more: --largest"):
         pull("pd1/mini:1.0.0", [published], data_dir=tmp_path, largest=100)
@@ -127,7 +188,9 @@ def test_a_version_too_large_is_refused_before_it_is_pulled(published: Path, tmp
 def test_where_a_damaged_version_came_from_is_said(published: Path, tmp_path: Path) -> None:
     version = pull("pd1/mini:1.0.0", [published], data_dir=tmp_path)
     (version.folder / "one.parquet").write_bytes(b"")
-    with pytest.raises(VersionConflictError, match=r"hyperbo data prune pd1/mini:1\.0\.0, and pull it again"):
+    with pytest.raises(
+        VersionConflictError, match=r"hyperbo data prune pd1/mini:1\.0\.0 --data .*, and pull it again"
+    ):
         pd1_builder.load("pd1/mini:1.0.0", data_dir=tmp_path)
 
 

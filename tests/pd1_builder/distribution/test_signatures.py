@@ -52,12 +52,12 @@ def test_every_line_of_a_signature_counts(line: int) -> None:
 
 def test_a_signed_version_is_pulled_with_its_signature(own: Path, tmp_path: Path) -> None:
     key, public = write_keys(tmp_path)
-    assert publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own, key=key).is_signed
+    publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own, key=key)
     version = pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=tmp_path / "data", public_key=public)
     # It is no file of the version, and goes along to the next place.
     pd1_builder.verify("pd1/mini:1.0.0", tmp_path / "data")
     assert (version.folder / "manifest.json.minisig").read_text().startswith("untrusted comment:")
-    assert publish("pd1/mini:1.0.0", tmp_path / "mirror", data_dir=tmp_path / "data").is_signed
+    publish("pd1/mini:1.0.0", tmp_path / "mirror", data_dir=tmp_path / "data")
     public_file = str(tmp_path / "minisign.pub")
     pull("pd1/mini:1.0.0", [tmp_path / "mirror"], data_dir=tmp_path / "third", public_key=public_file)
 
@@ -75,17 +75,64 @@ def test_what_is_not_signed_by_the_trusted_key_is_refused(
         pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data, public_key=other)
     with pytest.raises(VersionConflictError, match="is not signed, and a public key was given"):
         pull("pd1/mini:1.1.0", [tmp_path / "place"], data_dir=data, public_key=public)
-    # That an index says otherwise does not help.
-    signature = tmp_path / "place/pd1/mini/1.0.0/manifest.json.minisig"
-    signature.unlink()
-    with pytest.raises(VersionConflictError, match="is not signed"):
-        pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data, public_key=public)
     assert not versions(data)
     # What is here is held to the key too, and the environment may name it.
-    pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data)
+    pull("pd1/mini:1.1.0", [tmp_path / "place"], data_dir=data)
     monkeypatch.setenv("HYPERBO_DATA_PUBLIC_KEY", public)
-    with pytest.raises(VersionConflictError, match="is not signed"):
-        pull("pd1/mini:1.0.0", [tmp_path / "place"], data_dir=data)
+    for call in (pull, pd1_builder.load):
+        with pytest.raises(VersionConflictError, match="is not signed"):
+            call("pd1/mini:1.1.0", data_dir=data)
+        with pytest.raises(VersionConflictError, match="is not signed"):
+            call("pd1/mini:1.1.0", data_dir=tmp_path / call.__name__, source=tmp_path / "place")
+    # What was built here is its builder's own.
+    assert pd1_builder.load("pd1/mini:1.1.0", as_="dataframe", data_dir=own) is not None
+
+
+def test_a_version_can_be_signed_after_it_was_published(own: Path, tmp_path: Path) -> None:
+    key, public = write_keys(tmp_path)
+    place = tmp_path / "place"
+    entry = publish("pd1/mini:1.0.0", place, data_dir=own)
+    assert publish("pd1/mini:1.0.0", place, data_dir=own, key=key) == entry
+    pull("pd1/mini:1.0.0", place, data_dir=tmp_path / "data", public_key=public)
+    # Without a key, the signature that is there stays.
+    publish("pd1/mini:1.0.0", place, data_dir=own)
+    assert (place / "pd1/mini/1.0.0/manifest.json.minisig").exists()
+
+
+def test_a_signature_that_is_there_is_never_replaced(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (key, public), (other, _) = write_keys(tmp_path), write_keys(tmp_path / "other")
+    place = tmp_path / "place"
+    publish("pd1/mini:1.0.0", place, data_dir=own, key=key)
+    with pytest.raises(VersionConflictError, match="is the signature of another key"):
+        publish("pd1/mini:1.0.0", place, data_dir=own, key=other)
+    copy = pull("pd1/mini:1.0.0", place, data_dir=tmp_path / "copy").folder
+    (copy / "manifest.json.minisig").write_text("bogus")
+    publish("pd1/mini:1.0.0", place, data_dir=tmp_path / "copy")
+    pull("pd1/mini:1.0.0", place, data_dir=tmp_path / "data", public_key=public)
+
+
+def test_the_newest_that_is_here_is_held_to_the_key(own: Path, tmp_path: Path) -> None:
+    key, public = write_keys(tmp_path)
+    place = tmp_path / "place"
+    publish("pd1/mini:1.1.0", place, data_dir=own)
+    pull("pd1/mini", place, data_dir=tmp_path / "data")
+    publish("pd1/mini:1.1.0", place, data_dir=own, key=key)
+    with pytest.raises(VersionConflictError, match=r"data/pd1/mini/1\.1\.0/manifest\.json is not signed"):
+        pull("pd1/mini", place, data_dir=tmp_path / "data", public_key=public)
+
+
+def test_a_secret_key_given_for_a_public_one_is_not_shown(tmp_path: Path) -> None:
+    secret = write_keys(tmp_path)[0].read_text()
+    with pytest.raises(InvalidInputError) as caught:
+        check_signature(b"test", SIGNATURE, secret, "here")
+    assert secret.splitlines()[1][:10] not in str(caught.value)
+
+
+def test_a_key_that_is_empty_is_none_that_was_not_given(own: Path, tmp_path: Path) -> None:
+    publish("pd1/mini:1.0.0", tmp_path / "place", data_dir=own)
+    with pytest.raises(InvalidInputError, match="public key ''"):
+        pull("pd1/mini:1.0.0", tmp_path / "place", data_dir=tmp_path / "data", public_key="")
 
 
 def test_a_password_comes_from_the_environment_and_is_shown_nowhere(

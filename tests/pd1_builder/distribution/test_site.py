@@ -395,3 +395,21 @@ def test_without_jinja_an_error_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "the catalogue's pages need jinja2; pip install 'hyperbo[report]'\n"
+
+
+def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    place = write_place(tmp_path / "place")
+    out = tmp_path / "out"
+    assert write_site(place, out) == write_site(place, out)
+    (out / "index.html").write_text("my own page")
+    with pytest.raises(InvalidInputError, match=r"index\.html: is a page of somebody else"):
+        write_site(place, out)
+    assert (out / "index.html").read_text() == "my own page"
+
+
+def test_a_card_too_large_for_a_page_is_left_out(tmp_path: Path) -> None:
+    add_release(tmp_path / "place", "pd1/mini:1.0.0", {"one": [record("a", "a/0")]}, card="word " * 300_000)
+    write_site(tmp_path / "place", tmp_path / "out")
+    page = (tmp_path / "out/catalogue/pd1/mini/1.0.0.html").read_text()
+    assert len(page) < 100_000
+    assert "README.md" in page

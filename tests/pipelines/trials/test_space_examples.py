@@ -52,6 +52,15 @@ def test_the_first_example_of_the_card_reads_its_table(tmp_path: Path) -> None:
     assert trials[0].metrics == {"valid/loss": 0.41, "test/loss": 0.43, "seconds": 812.0}
 
 
+def test_what_the_card_shows_of_an_owners_words_is_read(tmp_path: Path) -> None:
+    first, about, _ = blocks_of_the_card("toml")
+    (tmp_path / "space.toml").write_text(first + about)
+    found = read_space_file(tmp_path / "space.toml").about
+    assert found.description.startswith("Learning rates and depths")
+    assert found.licence == "https://creativecommons.org/licenses/by/4.0/"
+    assert found.citation.endswith("year = {2026}\n}\n")
+
+
 def study() -> optuna.Study:
     """Trials in each of Optuna's states."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -74,7 +83,7 @@ def study() -> optuna.Study:
 
 @pytest.mark.parametrize("name", ["resnet.csv", "resnet.csv.gz", "resnet.parquet", "resnet.indexed.csv"])
 def test_an_export_of_an_optuna_study_is_read_by_the_example_of_the_card(name: str, tmp_path: Path) -> None:
-    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[1])
+    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[2])
     finished = study()
     path = tmp_path / name
     if path.suffix == ".parquet":

@@ -9,6 +9,7 @@ from trial_files import SPACE, describe
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.search_space import Parameter
+from pipelines.trials.about import About
 from pipelines.trials.description import NameSource, StatusColumn
 from pipelines.trials.space_file import read_space_file
 
@@ -29,6 +30,7 @@ def test_the_smallest_file_says_the_rest_by_default(tmp_path: Path) -> None:
     assert (description.task_dataset, description.status) == (None, None)
     assert (description.trial_id, description.phase) == ("", "")
     assert (description.metrics, description.curves, description.ignore) == ((), (), ())
+    assert description.about == About()
     assert description.columns == {"rate": "real", "loss": "real", "task": "text"}
 
 
@@ -88,6 +90,37 @@ def test_the_description_is_plain_json_with_its_defaults_spelled_out(tmp_path: P
             {"name": "layers", "lower": 1.0, "upper": 8.0, "scaling": "linear", "column": "layers"},
         ],
     }
+
+
+WORDS = {
+    "description": "Läufe,\twie sie waren.\n\n## Wo\nIn\u00a0Köln\u3000☃.",
+    "licence": "https://example.org/terms(1)/[a]?b=c%20d#e",
+    "citation": " @misc{own, title = {A ``quoted'' title}}\n",
+}
+
+
+def about(**fields: str) -> str:
+    """The smallest file with a table `about` of these fields."""
+    lines = (f"{name} = {json.dumps(text)}" for name, text in fields.items())
+    return "\n".join((SMALLEST, "[about]", *lines))
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_an_owners_words_are_read_as_they_are(field: str, tmp_path: Path) -> None:
+    described = describe(tmp_path, about(**{field: WORDS[field]}))
+    assert described.about == About(**{field: WORDS[field]})
+    # They decide no record.
+    assert described.to_json() == describe(tmp_path, SMALLEST).to_json()
+    assert describe(tmp_path, about(**WORDS)).about == About(**WORDS)
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_a_text_may_be_so_long_and_no_longer(field: str, tmp_path: Path) -> None:
+    most = {"description": 20_000, "licence": 1_000, "citation": 20_000}[field]
+    longest = WORDS[field].strip().ljust(most, "x")
+    assert getattr(describe(tmp_path, about(**{field: longest})).about, field) == longest
+    with pytest.raises(InvalidInputError, match=rf"about\.{field}: {field} has {most + 1:,} characters; say"):
+        describe(tmp_path, about(**{field: f"{longest}x"}))
 
 
 def changed(before: str, after: str, text: str = SMALLEST) -> str:
@@ -205,6 +238,42 @@ BAD_FILES: dict[str, tuple[str, str]] = {
         "parameters.rate.scaling: scaling is 'exp'; use linear, log, log1m",
     ),
     "log of zero": (SMALLEST + 'scaling = "log"', "parameters.rate: log scaling needs a positive range"),
+    "about as a text": ('about = "mine"\n' + SMALLEST, "about: about = 'mine' is not a table; write [about]"),
+    "several abouts": (SMALLEST + "[[about]]", "about: about = [{}] is not a table"),
+    "unknown field of about": (
+        about(license="MIT"),
+        "about.license: unknown field 'license'; use description, licence and citation; fields of the file",
+    ),
+    "a field of the file after about": (
+        "[about]\n" + SMALLEST,
+        "about.objective: unknown field 'objective'; use description, licence and citation; fields of the",
+    ),
+    "description is a number": (SMALLEST + "[about]\ndescription = 3", "description = 3 is not a text"),
+    "empty description": (about(description=""), "about.description: description = '' is not a text"),
+    "blank citation": (about(citation=" \n"), "about.citation: citation is blank; leave it out"),
+    "a terminal's escape": (
+        about(description="so \x1b[2J"),
+        "about.description: description holds U+001B, which cannot be seen; remove it after 'so '",
+    ),
+    "a change of direction": (about(citation="@misc{\u202e"), "about.citation: citation holds U+202E"),
+    "licence by name": (
+        about(licence="MIT"),
+        "about.licence: licence = 'MIT' is not an address; write one such as https://creativecommons.org/",
+    ),
+    "licence that runs": (about(licence="javascript:alert(1)"), "about.licence: licence = 'javascript"),
+    "licence of no place": (about(licence="https:///by/4.0/"), "about.licence: licence = 'https:///by"),
+    "licence that ends its link": (
+        about(licence="https://a.org/><b>"),
+        "about.licence: licence = 'https://a",
+    ),
+    "licence of two lines": (
+        about(licence="https://a.org/\nb"),
+        "about.licence: licence = 'https://a.org/\\n",
+    ),
+    "citation in words": (
+        about(citation="Doe, 2026"),
+        "about.citation: citation is not BibTeX; write an entry, such as @misc{",
+    ),
     "a field of the file after the parameters": (
         SMALLEST + 'ignore = ["x"]',
         "parameters.rate.ignore: unknown field 'ignore'; fields of the file as a whole stand before",
