@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 # JAX and OpenBLAS read these once, when they are loaded; so they come before any import of either. Strict
@@ -12,8 +13,13 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["XLA_FLAGS"] = (
     "--xla_force_host_platform_device_count=2 "
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_use_fusion_emitters=false"
+    "--xla_cpu_use_fusion_emitters=false "
+    # Modules cut into up to 32 parts, for as many cores, would each be linked and started on its own.
+    "--xla_cpu_parallel_codegen_split_count=1"
 )
+
+# Many tests start processes, which need not all translate the same modules.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import hypothesis
 import jaxtyping
@@ -24,3 +30,7 @@ jaxtyping.install_import_hook("hyperbo", "beartype.beartype")
 # The first example of a law waits for a compiler; and a failure must come back on the next run.
 hypothesis.settings.register_profile("project", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("project")
+
+# What is imported, collected and compiled stays; at Python's usual pace it would be looked through again
+# and again.
+gc.set_threshold(20_000, 20, 20)
