@@ -11,7 +11,6 @@ import threading
 import fsspec
 import pytest
 from moto.server import ThreadedMotoServer
-from prefect.testing.utilities import prefect_test_harness
 from synthetic_pd1 import rows, write
 from unattended import drop, write_service
 
@@ -21,6 +20,8 @@ from flows.intake import newest, take_in, terms
 from flows.service import read_service
 from flows.sources import SourceState, listing
 from hyperbo.errors import NotAvailableError, UnreachableError
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 PD1 = """
 [service]
@@ -38,12 +39,6 @@ iterations = 3
 [arms.H-NLL]
 method = "H-NLL"
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def harness():
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
 
 
 @pytest.fixture(autouse=True)
