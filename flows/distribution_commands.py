@@ -122,7 +122,7 @@ def catalogue(
     ] = None,
 ) -> None:
     """Write a static site of what is published at a place."""
-    from pd1_builder.distribution.site import write_site
+    from pd1_builder.site.writing import write_site
 
     if pull_from is None and "://" not in place:
         typer.echo(f"the lines to copy name the folder {place}; --pull-from names another address", err=True)

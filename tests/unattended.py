@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -217,14 +218,23 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, service: Path) -> Iterator[tuple[Server, dict[str, str]]]:
-    """A server on a free port, and all deployments of prefect.yaml on it."""
+def serving(folder: Path, service: Path, database: Path) -> Iterator[tuple[Server, dict[str, str]]]:
+    """A server on a free port, and all deployments of prefect.yaml on it.
+
+    Args:
+      folder: where its files and its log go.
+      service: the service file of the deployments.
+      database: one of Prefect's that is migrated and empty (`prefect_server`); the server starts on a copy.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
     variables = environment(folder / "prefect", service) | {
         "PREFECT_SERVER_API_HOST": "127.0.0.1",
         "PREFECT_SERVER_API_PORT": port,
     }
+    home = Path(variables["PREFECT_HOME"])
+    home.mkdir()
+    shutil.copy(database, home)
     log = folder / "log"
     with running(variables, log, "server"):
         server = Server(f"http://127.0.0.1:{port}/api", log)

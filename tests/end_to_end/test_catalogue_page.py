@@ -13,7 +13,7 @@ import pytest
 from browser import CHROMIUM, Browser, browser
 from catalogue_cases import write_hostile_place, write_place
 
-from pd1_builder.distribution.site import write_site
+from pd1_builder.site.writing import write_site
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium")
 

@@ -54,12 +54,12 @@ def steps_at_the_start(server, run):
 
 
 @pytest.mark.timeout(900)
-def test_every_step_goes_on_where_it_was_killed(tmp_path):
+def test_every_step_goes_on_where_it_was_killed(tmp_path, prefect_server):
     service = write_service(tmp_path, steps=600)
     here = {"service": str(service), "version": "1.0.0"}
     runs, log = tmp_path / "runs", tmp_path / "log"
     with (
-        serving(tmp_path, service) as (server, variables),
+        serving(tmp_path, service, prefect_server) as (server, variables),
         running(variables, log, "worker", "cpu") as worker,
         contextlib.ExitStack() as later,
     ):

@@ -13,13 +13,13 @@ from flows.sources import listing
 
 
 @pytest.mark.timeout(900)
-def test_a_new_file_becomes_a_version_a_prior_and_a_decision(tmp_path):
+def test_a_new_file_becomes_a_version_a_prior_and_a_decision(tmp_path, prefect_server):
     path = write_service(tmp_path)
     service = read_service(path)
     drop(tmp_path, "first.csv", 0, 30)
     assert take_in(service, (), listing(service.source.inbox)).published == ["trials/own:1.0.0"]
     with (
-        serving(tmp_path, path) as (server, variables),
+        serving(tmp_path, path, prefect_server) as (server, variables),
         running(variables, tmp_path / "log", "worker", "cpu"),
     ):
         drop(tmp_path, "second.csv", 30, 60)

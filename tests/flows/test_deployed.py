@@ -14,7 +14,6 @@ from compiled_programs import compiled_once
 from prefect import flow, task
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import get_client
-from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 from unattended import drop, write_service
 
@@ -38,13 +37,7 @@ from hyperbo.prior import load_prior
 from hyperbo.prior_catalog import load_current, read_line, roll_back
 
 # The first test waits for two whole chains.
-pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def harness():
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("prefect_server")]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from prefect.testing.utilities import prefect_test_harness
 from unattended import drop, write_service
 
 from flows import ledger
@@ -18,11 +17,7 @@ from flows.sources import listing
 from flows.task_runners import Compute, task_runner
 from hyperbo.errors import InvalidInputError
 
-
-@pytest.fixture(scope="module", autouse=True)
-def harness():
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def records(folder, compute):

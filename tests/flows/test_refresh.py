@@ -10,7 +10,6 @@ import threading
 
 import pytest
 from object_stores import object_store
-from prefect.testing.utilities import prefect_test_harness
 from synthetic_pd1 import rows, write
 from unattended import drop, write_service
 
@@ -20,6 +19,8 @@ from flows.intake import newest, take_in, terms
 from flows.service import read_service
 from flows.sources import SourceState, listing
 from hyperbo.errors import NotAvailableError, UnreachableError
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 PD1 = """
 [service]
@@ -37,12 +38,6 @@ iterations = 3
 [arms.H-NLL]
 method = "H-NLL"
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def harness():
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pd1_builder.distribution.lineage_boxes import (
+from pd1_builder.manifest import FileDigest
+from pd1_builder.site.lineage_boxes import (
     LINE,
     PAD,
     Arrow,
@@ -19,7 +20,6 @@ from pd1_builder.distribution.lineage_boxes import (
     height_of,
     width_of,
 )
-from pd1_builder.manifest import FileDigest
 
 _MOST_VERSIONS = 8
 _MOST_LINES = 8

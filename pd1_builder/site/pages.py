@@ -19,19 +19,19 @@ from rich.filesize import decimal
 from hyperbo.errors import NotAvailableError
 from hyperbo.trial import STATUSES
 from pd1_builder.diff import Changes
-from pd1_builder.distribution.code_lines import code_lines
 from pd1_builder.distribution.index import Entry
-from pd1_builder.distribution.lineage import Step, draw
-from pd1_builder.distribution.lineage_boxes import Drawing
-from pd1_builder.distribution.trained_priors import TrainedPrior, trained_on
 from pd1_builder.manifest import Manifest
+from pd1_builder.site.code_lines import code_lines
+from pd1_builder.site.lineage import Step, draw
+from pd1_builder.site.lineage_boxes import Drawing
+from pd1_builder.site.trained_priors import TrainedPrior, trained_on
 
 try:
     import jinja2
     from markupsafe import Markup
 
     from hyperbo.evaluation.report import page_environment
-    from pd1_builder.distribution.card_page import card_html
+    from pd1_builder.site.card_page import card_html
 except ModuleNotFoundError as error:
     raise NotAvailableError(
         f"the catalogue's pages need {error.name}; pip install 'hyperbo[report]'"
@@ -110,9 +110,7 @@ def render_index(catalogue: Catalogue) -> str:
         for dataset, releases in catalogue.datasets.items()
     ]
     return (
-        _environment()
-        .get_template("site_index.html")
-        .render(catalogue=catalogue, datasets=datasets, to_root="")
+        _environment().get_template("index.html").render(catalogue=catalogue, datasets=datasets, to_root="")
     )
 
 
@@ -123,7 +121,7 @@ def render_version(release: Release, catalogue: Catalogue) -> str:
     priors, others = trained_on(catalogue.priors, entry.reference, manifest.content_hash)
     return (
         _environment()
-        .get_template("site_version.html")
+        .get_template("version.html")
         .render(
             catalogue=catalogue,
             release=release,

@@ -9,7 +9,7 @@ from catalogue_cases import ATTACK, HOSTILE_CARD
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pd1_builder.distribution.card_page import card_html
+from pd1_builder.site.card_page import card_html
 
 HARMLESS = {
     *("p", "em", "strong", "code", "pre", "blockquote", "ul", "ol", "li", "hr", "br", "a"),

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pd1_builder.distribution.lineage import Step, draw
-from pd1_builder.distribution.lineage_boxes import Box, shorten
 from pd1_builder.manifest import FileDigest
+from pd1_builder.site.lineage import Step, draw
+from pd1_builder.site.lineage_boxes import Box, shorten
 
 Segment = tuple[tuple[float, float], tuple[float, float]]
 

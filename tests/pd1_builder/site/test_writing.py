@@ -30,7 +30,7 @@ import pd1_builder
 from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.prior import Prior, save_prior
 from hyperbo.prior_catalog import add_prior, promote
-from pd1_builder.distribution.site import write_site
+from pd1_builder.site.writing import write_site
 
 PAGE = "catalogue/pd1/mini/1.1.0.html"
 FIRST = "catalogue/pd1/mini/1.0.0.html"
@@ -390,7 +390,7 @@ def test_without_jinja_an_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['jinja2'] = None\n"
         "from hyperbo.errors import NotAvailableError\n"
-        "try:\n    import pd1_builder.distribution.site\n"
+        "try:\n    import pd1_builder.site.writing\n"
         "except NotAvailableError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

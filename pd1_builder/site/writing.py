@@ -11,12 +11,14 @@ from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.files import write_atomically
 from hyperbo.published import SHIPPED
 from pd1_builder.card import CARD_NAME
-from pd1_builder.distribution.code_lines import is_web
 from pd1_builder.distribution.folder import FolderPlace
 from pd1_builder.distribution.index import INDEX_NAME, Entry, read_entry, read_index
 from pd1_builder.distribution.places import Place, place, read_small
 from pd1_builder.distribution.published import read_signature
-from pd1_builder.distribution.site_pages import (
+from pd1_builder.manifest import LARGEST_MANIFEST, parse_manifest
+from pd1_builder.manifest_fields import DATASET, MANIFEST_NAME, VERSION
+from pd1_builder.site.code_lines import is_web
+from pd1_builder.site.pages import (
     GENERATOR,
     PAGES,
     TO_ROOT,
@@ -25,9 +27,7 @@ from pd1_builder.distribution.site_pages import (
     render_index,
     render_version,
 )
-from pd1_builder.distribution.trained_priors import read_priors
-from pd1_builder.manifest import LARGEST_MANIFEST, parse_manifest
-from pd1_builder.manifest_fields import DATASET, MANIFEST_NAME, VERSION
+from pd1_builder.site.trained_priors import read_priors
 
 _LARGEST_CARD = 1 << 20
 # A dataset named like the folder of pages has versions where these have configurations, which have no dots.

@@ -1,0 +1,1 @@
+"""The catalogue of what is published at a place, as a static site."""
