@@ -71,8 +71,8 @@ def publish(
     with explaining_disk_errors(f"{entry.reference} at {target.url}", _ADVICE):
         published = _existing(target, entry)
         if published is None:
-            _claim(target, entry)
-            _remove_others(target, entry, manifest)
+            is_first = _claim(target, entry)
+            _remove_others(target, entry, manifest, is_first)
         # Of one that is published too: a file that the place has lost comes back.
         _put_files(target, version, manifest)
         if signature is not None:
@@ -106,11 +106,16 @@ def _existing(target: WritablePlace, entry: Entry) -> Entry | None:
     return found[0]
 
 
-def _claim(target: WritablePlace, entry: Entry) -> None:
-    """Reserve the number for this revision: nobody else writes files under it from now on."""
+def _claim(target: WritablePlace, entry: Entry) -> bool:
+    """Reserve the number for this revision: nobody else writes files under it from now on.
+
+    Returns:
+      Whether nobody had reserved it before for the same revision.
+    """
     name = f"{INDEX_FOLDER}/{entry.folder}.claim"
     try:
         target.create(name, entry.revision.encode())
+        return True
     except FileExistsError as error:
         claimed = read_small(target, name, len(entry.revision)).decode(errors="replace")
         if claimed != entry.revision:
@@ -118,6 +123,7 @@ def _claim(target: WritablePlace, entry: Entry) -> None:
                 f"somebody is publishing {entry.reference} at {target.url} with the revision {claimed}, or "
                 f"began to; publish a new version, or remove {target.url}/{name} if that was given up"
             ) from error
+        return False
 
 
 def _put_files(target: WritablePlace, version: Version, manifest: Manifest) -> None:
@@ -131,11 +137,14 @@ def _put_files(target: WritablePlace, version: Version, manifest: Manifest) -> N
             _LOGGER.info("%s: %s, %d bytes", manifest.reference, file.name, file.size)
 
 
-def _remove_others(target: WritablePlace, entry: Entry, manifest: Manifest) -> None:
+def _remove_others(target: WritablePlace, entry: Entry, manifest: Manifest, is_first: bool) -> None:
     """Remove what somebody left under the number who gave up the claim."""
-    own = {f"{entry.folder}/{file.name}" for file in manifest.files}
+    names = {file.name for file in manifest.files}
+    if not is_first:
+        # Another process may have published the same revision a moment ago.
+        names |= {MANIFEST_NAME, SIGNATURE_NAME}
     for name in target.sizes(entry.folder):
-        if name not in own:
+        if name.removeprefix(f"{entry.folder}/") not in names:
             target.remove(name)
 
 
