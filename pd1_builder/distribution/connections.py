@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -85,20 +86,24 @@ class Watch:
         self._descriptor, self._deadline = descriptor, time.monotonic() + self._seconds
         try:
             yield
+        except Exception:
+            if not self._has_cut:
+                raise
         finally:
             self._deadline = math.inf
-            if self._has_cut:
-                raise TimeoutError(f"the server sends nothing of the file for {self._seconds:g} seconds")
+        if self._has_cut:
+            raise TimeoutError(f"the server sends nothing of the file for {self._seconds:g} seconds")
 
     def _look(self) -> None:
         while not self._ended.wait(self._seconds / 8):
             if time.monotonic() < self._deadline:
                 continue
             self._has_cut = True
-            # A connection that is not there yet is shut down next time. Both ways: while a server sends, an
-            # end of reading alone is not seen.
+            # A connection that is not there yet is shut down next time.
             with (
                 suppress(OSError, AttributeError, ValueError),
                 socket.socket(fileno=os.dup(self._descriptor())) as connection,
             ):
+                # Closed by a reset then, or the server would wait for somebody to read what it sends.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.shutdown(socket.SHUT_RDWR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -101,18 +101,16 @@ class WebPlace:
 
     def _answer(self, session: Session, watch: Watch, where: str, start: int) -> requests.Response:
         """The answer to a request for a file, wherever the server sends on to; its body is not read yet."""
-        try:
-            with watch.waiting(session.descriptor):
-                response = self._follow(session, where, start)
-        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            # An address that the server sends on to may be none.
-            raise UnreachableError(f"{where}: {_in_short(error)}") from error
-        try:
+        with ExitStack() as unless_returned:
+            try:
+                with watch.waiting(session.descriptor):
+                    response = unless_returned.enter_context(self._follow(session, where, start))
+            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+                # An address that the server sends on to may be none.
+                raise UnreachableError(f"{where}: {_in_short(error)}") from error
             _raise_for_status(response, where)
-        except NotAvailableError:
-            response.close()
-            raise
-        return response
+            unless_returned.pop_all()
+            return response
 
     def _follow(self, session: Session, where: str, start: int) -> requests.Response:
         # Compressed on the way, a file would have no offsets, and a small one could become a large one.
@@ -141,7 +139,8 @@ def token_variable(host: str) -> str:
     >>> token_variable("data.example.org")
     'HYPERBO_DATA_TOKEN_DATA_EXAMPLE_ORG'
     """
-    return _TOKEN + re.sub(r"[^A-Z0-9]", "_", host.upper())
+    # A hyphen apart from a dot: data-example.org and data.example.org are two hosts.
+    return _TOKEN + re.sub(r"[^A-Z0-9]", "_", host.upper().replace("-", "__"))
 
 
 def _server(url: str) -> tuple[str, str | None, int | None]:
