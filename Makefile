@@ -7,9 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Written when the environment is complete; older than the lock or the project's metadata means: do it again.
 READY := $(VENV)/.ready
-# Hypothesis, Beam and JAX have threads of their own; two test processes are enough for two cores. A file is one
-# process's: what its fixtures build is built once.
-TEST_PROCESSES ?= 2
+# Two test processes leave two cores idle for a tenth of the time: they wait for servers, disks and processes. A
+# file is one process's: what its fixtures build is built once.
+TEST_PROCESSES ?= 3
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)

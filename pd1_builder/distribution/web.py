@@ -33,8 +33,9 @@ _OF_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 class WebPlace:
     """A folder on a web server, read with GET alone.
 
-    Where the variable `HYPERBO_DATA_TOKEN_<HOST>` is set, the host's name in capitals with `_` for what is
-    neither letter nor digit, its value is sent to that host, and to no other, as a bearer token.
+    Where the variable `HYPERBO_DATA_TOKEN_<HOST>` is set, the host's name in capitals with `__` for a hyphen
+    and `_` for a dot, its value is sent to that server, and to no other, as a bearer token.
+
     A server that sends a little of a file now and then is waited for, however slow it is.
 
     Args:
