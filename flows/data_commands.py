@@ -128,8 +128,8 @@ def data_list(
     from pd1_builder.catalog import default_data_dir, versions
 
     if source is not None:
+        from pd1_builder.distribution.addresses import place
         from pd1_builder.distribution.index import read_index
-        from pd1_builder.distribution.places import place
 
         for entry in read_index(place(source)):
             records = sum(entry.records.values())

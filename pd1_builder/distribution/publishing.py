@@ -10,8 +10,9 @@ from pathlib import Path
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.catalog import Version, find
 from pd1_builder.diff import Changes, diff_folders
+from pd1_builder.distribution.addresses import writable_place
 from pd1_builder.distribution.index import INDEX_FOLDER, Entry, create_entry, list_entries, read_entry
-from pd1_builder.distribution.places import MissingError, Place, WritablePlace, read_small, writable_place
+from pd1_builder.distribution.places import MissingError, Place, WritablePlace, read_small
 from pd1_builder.distribution.signatures import LARGEST_SIGNATURE, sign
 from pd1_builder.manifest import Manifest
 from pd1_builder.manifest_fields import MANIFEST_NAME, SIGNATURE_NAME

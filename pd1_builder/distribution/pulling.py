@@ -13,7 +13,8 @@ from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.catalog import Version, find_here, version_folder
-from pd1_builder.distribution.places import Place, place
+from pd1_builder.distribution.addresses import place
+from pd1_builder.distribution.places import Place
 from pd1_builder.distribution.published import Published, Wanted, first_published
 from pd1_builder.distribution.signatures import check_signature
 from pd1_builder.distribution.transfer import Patience, fetch_file

@@ -11,9 +11,10 @@ from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.files import write_atomically
 from hyperbo.published import SHIPPED
 from pd1_builder.card import CARD_NAME
+from pd1_builder.distribution.addresses import place
 from pd1_builder.distribution.folder import FolderPlace
 from pd1_builder.distribution.index import INDEX_NAME, Entry, read_entry, read_index
-from pd1_builder.distribution.places import Place, place, read_small
+from pd1_builder.distribution.places import Place, read_small
 from pd1_builder.distribution.published import read_signature
 from pd1_builder.manifest import LARGEST_MANIFEST, parse_manifest
 from pd1_builder.manifest_fields import DATASET, MANIFEST_NAME, VERSION

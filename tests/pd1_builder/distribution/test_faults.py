@@ -26,8 +26,8 @@ from large_versions import FILES, write_large_version
 import pd1_builder
 from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.catalog import versions
+from pd1_builder.distribution.addresses import place, writable_place
 from pd1_builder.distribution.index import Entry, create_entry, list_entries
-from pd1_builder.distribution.places import place, writable_place
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
 from pd1_builder.distribution.transfer import Patience

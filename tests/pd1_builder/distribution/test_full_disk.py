@@ -35,7 +35,7 @@ import pd1_builder
 from pd1_builder.catalog import versions
 from pd1_builder.distribution import folder, pulling
 from pd1_builder.distribution.index import read_index
-from pd1_builder.distribution.places import place
+from pd1_builder.distribution.addresses import place
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
 from pd1_builder.pulled import pull_folders

@@ -18,8 +18,8 @@ from own_trials import build_own_trials
 import pd1_builder
 from hyperbo.errors import InvalidInputError
 from pd1_builder.catalog import version_folder, versions
+from pd1_builder.distribution.addresses import place
 from pd1_builder.distribution.index import read_index
-from pd1_builder.distribution.places import place
 from pd1_builder.distribution.pruning import prune
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
@@ -42,7 +42,7 @@ import pd1_builder
 import pd1_builder.distribution.web
 from pd1_builder.catalog import find, versions
 from pd1_builder.distribution.index import read_index
-from pd1_builder.distribution.places import place
+from pd1_builder.distribution.addresses import place
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
 from pd1_builder.manifest import digest_file, read_manifest

@@ -20,8 +20,9 @@ from version_folders import record, write_version
 
 import pd1_builder
 from hyperbo.errors import HyperBOError, NotAvailableError, VersionConflictError
+from pd1_builder.distribution.addresses import place, writable_place
 from pd1_builder.distribution.index import INDEX_FOLDER, list_entries, read_index
-from pd1_builder.distribution.places import MissingError, WritablePlace, place, read_small, writable_place
+from pd1_builder.distribution.places import MissingError, WritablePlace, read_small
 from pd1_builder.distribution.publishing import publish
 from pd1_builder.distribution.pulling import pull
 from pd1_builder.distribution.transfer import Patience

@@ -11,8 +11,8 @@ from version_folders import record, write_version
 import pd1_builder
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.distribution import publishing
+from pd1_builder.distribution.addresses import place, writable_place
 from pd1_builder.distribution.index import read_entry, read_index
-from pd1_builder.distribution.places import place, writable_place
 from pd1_builder.distribution.publishing import publish
 
 
