@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class ObjectStorePlace:
 
     def remove(self, name: str) -> None:
         """See `places.WritablePlace`."""
-        with self._explained(name):
+        with suppress(MissingError), self._explained(name):
             self._store.rm_file(f"{self._root}/{name}")
 
     def alone(self) -> AbstractContextManager[None]:

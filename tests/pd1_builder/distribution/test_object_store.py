@@ -239,3 +239,11 @@ def test_a_web_server_stands_in_for_a_bucket_that_is_damaged(
     pd1_builder.verify(REFERENCE, tmp_path / "data")
     pulled = json.loads((tmp_path / "data/pd1/mini/.pulled-1.0.0.json").read_text())
     assert pulled["place"] == bucket
+
+
+def test_what_is_not_there_is_removed_already(target: str) -> None:
+    found = writable_place(target)
+    found.replace("folder/one", b"1")
+    for _ in range(2):
+        found.remove("folder/one")
+        assert found.sizes("folder") == {}
