@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock bench-data bench-pull bench-method bench-simulate bench-tuning
+.PHONY: help demo test test-all check format lock bench-data bench-pull bench-method bench-simulate bench-tuning reference
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,8 +17,13 @@ help: ## list the targets
 demo: $(READY) ## the main job on PD1 mini: build, pre-train, evaluate, report; only what is missing
 	$(BIN)/hyperbo demo
 
-test: $(READY) ## the test suite
-	$(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+test: $(READY) ## the tests for each commit: every behaviour, in minutes
+	$(PYTEST) -m "not slow"
+
+test-all: $(READY) ## all tests: killed processes, full disks, real servers, long property runs too
+	$(PYTEST)
 
 check: $(READY) ## formatting, linters, types
 	$(BIN)/ruff format --check .
@@ -26,7 +31,7 @@ check: $(READY) ## formatting, linters, types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench-data: $(READY) ## time and memory of building and loading versions, beside pandas
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.data
+	PYTHONPATH=tests/support $(BIN)/python -m benchmarks.data
 
 bench-pull: $(READY) ## time and bytes of pulling a published version, beside plain downloads
 	$(BIN)/python -m benchmarks.pull
@@ -41,6 +46,9 @@ bench-simulate: $(READY) ## time and memory of offline Bayesian optimization at 
 TUNING ?= speed
 bench-tuning: $(READY) ## time and memory of choosing a trial, beside Optuna and BoTorch where PyTorch is installed
 	$(BIN)/python -m benchmarks.tuning $(TUNING)
+
+reference: $(READY) ## write the API reference, pages in Markdown, to build/reference
+	$(BIN)/python docs/reference.py build/reference
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -1,6 +1,6 @@
-"""Building and loading dataset versions: time beside pandas, time per row, memory. Run by `make bench-data`.
+"""Building and loading dataset versions: time beside pandas, time per row, memory (`make bench-data`).
 
-Every measured step is a process of its own, so that its peak memory is its own.
+Every measured step is a process of its own, so that its peak memory can be read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 def write_pd1(folder: Path, rows: int) -> None:
     """Write trials in the layout of the PD1 release, with all eleven curves of 100 points each."""
-    from pipelines.pd1_layout import CURVES
+    from pipelines.pd1.layout import CURVES
 
     folder.mkdir(parents=True)
     outcome = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def write_pd1(folder: Path, rows: int) -> None:
 
 
 def step_pandas(raw: str, out: str) -> None:
-    """What one would do by hand: read the JSON lines, write one Parquet file."""
+    """The same by hand: read the JSON lines, write one Parquet file."""
     import pandas as pd
 
     pd.read_json(Path(raw) / PD1_RAW, lines=True).to_parquet(out)
@@ -73,7 +73,7 @@ def step_pandas(raw: str, out: str) -> None:
 def step_build(dataset: str, raw: str, data_dir: str, workers: str) -> None:
     """Build a version."""
     from pd1_builder import build
-    from pipelines.execution import Execution
+    from pipelines.run.execution import Execution
 
     count = int(workers)
     execution = Execution("multi_processing", count) if count > 1 else Execution()
@@ -81,7 +81,7 @@ def step_build(dataset: str, raw: str, data_dir: str, workers: str) -> None:
 
 
 def step_load(dataset: str, data_dir: str) -> None:
-    """Load a version to arrays, and print the seconds without those of importing."""
+    """Load a version into arrays, and print the seconds without imports."""
     from pd1_builder import load
 
     started = time.perf_counter()
@@ -110,7 +110,7 @@ def measure(step: str, *arguments: object) -> tuple[Measured, str]:
 
 
 def medians(repeats: int, once: Callable[[], Measured]) -> Measured:
-    """The median of each figure over some runs."""
+    """The median of each number over some runs."""
     runs = [once() for _ in range(repeats)]
     return Measured(*(statistics.median(column) for column in zip(*runs, strict=True)))
 

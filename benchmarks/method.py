@@ -1,7 +1,7 @@
 """Pre-training at the size of PD1: time per step of H-NLL and of H-EKL, beside PyTorch: `make bench-method`.
 
-Compiling is told apart from running by the time of the calls of one training's compiled loop. PyTorch and
-GPyTorch are no dependencies: where one is not installed, its rows say so.
+Compiling is separated from running by the time of each call of a training's compiled loop. PyTorch and
+GPyTorch are not dependencies: if one is not installed, its rows say so.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import rich
 from rich.table import Table
 
 from benchmarks.torch_peers import gpytorch_step, torch_step
-from flows.environment import prepare_jax
+from flows.process.environment import prepare_jax
 
 prepare_jax()
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 import jax  # noqa: E402 - after the devices have been made
 
+from hyperbo.data.search_space import Parameter, SearchSpace  # noqa: E402
+from hyperbo.data.tuning_data import MatchedBlock, Provenance, Task, TuningData  # noqa: E402
 from hyperbo.gp.gaussian_process import Architecture  # noqa: E402
 from hyperbo.pretrain import EKLTraining, Job, NLLTraining, pretrain_ekl, pretrain_nll  # noqa: E402
-from hyperbo.search_space import Parameter, SearchSpace  # noqa: E402
-from hyperbo.tuning_data import MatchedBlock, Provenance, Task, TuningData  # noqa: E402
 
 TASKS, TRIALS, MATCHED, DIMENSION, POINTS = 24, 1_400, 242, 4, 50
 HIDDEN = (32, 32)
@@ -44,7 +44,7 @@ TRAINING = NLLTraining(points_per_task=POINTS)
 
 
 def tuning_data(tasks: int = TASKS, trials: int = TRIALS) -> TuningData:
-    """Smooth functions of their inputs with noise, by default as many and as long as PD1's."""
+    """Smooth functions with noise, by default as many and with as many points as PD1's tasks."""
     draw = np.random.default_rng(0)
     names = tuple(f"task{number:04d}" for number in range(tasks))
     slopes = draw.normal(size=(tasks, DIMENSION))
@@ -65,18 +65,18 @@ def tuning_data(tasks: int = TASKS, trials: int = TRIALS) -> TuningData:
 
 
 class Timing(NamedTuple):
-    """Seconds of one call of a compiled loop, the median, and of all that is no such call: compiling."""
+    """Median seconds of one call of a compiled loop, and seconds of everything else: compiling."""
 
     call: float
     compiling: float
 
 
 def timed(train: Callable[[Callable[[int, int], None]], Any]) -> Timing:
-    """Time a training by its lines of progress, one before each call and one at the end."""
+    """Time a training by its progress reports, one before each call and one at the end."""
     ticks = [time.perf_counter()]
     train(lambda done, total: ticks.append(time.perf_counter()))
     seconds = np.diff(ticks)
-    call = statistics.median(seconds[2:-1])  # what is compiled is so in the others
+    call = statistics.median(seconds[2:-1])  # the others use the compiled program
     return Timing(call, ticks[-1] - ticks[0] - (len(seconds) - 1) * call)
 
 
@@ -89,7 +89,7 @@ def time_nll(data: TuningData, calls: int, models: int = 1, training: NLLTrainin
 
 
 def per_step(step: Callable[[], None]) -> float:
-    """Seconds of a step that is called from Python: the median of five times 50, after 50."""
+    """Seconds of a step called from Python: median of five times 50 steps, after 50 steps."""
     seconds = []
     for _ in range(6):
         started = time.perf_counter()
@@ -100,7 +100,7 @@ def per_step(step: Callable[[], None]) -> float:
 
 
 def bench_steps(calls: int) -> Table:
-    """Time of a step in both precisions, of a batch of models, and of the peers."""
+    """Time of a step: in both precisions, for a batch of models, and for the peers."""
     data, devices = tuning_data(), jax.device_count()
     table = Table("what", "ms", "to H-NLL", "compiling, s", title="Pre-training at PD1's size")
     double = time_nll(data, calls)
@@ -137,7 +137,7 @@ def bench_steps(calls: int) -> Table:
 
 
 def bench_precision(steps: int) -> Table:
-    """What float32 costs in accuracy: the same training in both precisions."""
+    """Accuracy of float32: the same training in both precisions."""
     table = Table("steps", "loss, float64", "loss, float32", "relative difference", title="float32")
     data = tuning_data()
     losses = [
@@ -153,7 +153,7 @@ def bench_precision(steps: int) -> Table:
 
 
 def bench_tasks(calls: int) -> Table:
-    """Time of a step with more tasks: all of them in a step, and 24 drawn."""
+    """Time of a step with more tasks: with all of them, and with 24 drawn ones."""
     table = Table(
         "tasks", "in a step", "ms", "to 24 tasks", title="Number of tasks, 200 trials each, float64"
     )

@@ -29,15 +29,15 @@ from rich.console import Console
 from rich.table import Table
 
 import pd1_builder
+from hyperbo.bayesopt.offline import Run, simulate
+from hyperbo.data.partition import all_inputs, covering_tree, kmeans, partitioned_blocks
+from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import GPPolicy, prior_in_use
-from hyperbo.objectives import task_nll
-from hyperbo.partition import all_inputs, covering_tree, kmeans, partitioned_blocks
+from hyperbo.objectives.nll import task_nll
 from hyperbo.pretrain import EKLTraining, Job, NLLTraining, Pretrained, pretrain_ekl, pretrain_nll
-from hyperbo.simulate import Run, simulate
-from hyperbo.tuning_data import Task, TuningData
 
 TEST_POINTS = 50
 ITERATIONS = (5, 10, 20)

@@ -1,7 +1,7 @@
-"""Pulling a published version: time and bytes beside other ways to fetch its files. Run by `make bench-pull`.
+"""Pulling a published version: time and bytes beside other ways to fetch its files (`make bench-pull`).
 
-A loopback server stands for one far away: every answer waits, and every connection has its own speed. All
-ways fetch the same files into an empty folder, in turn, in each round; those that check nothing are named so.
+A local server imitates a remote one: every answer is delayed, and every connection has a limited speed. In
+each round, all ways fetch the same files into an empty folder, in turn. Ways that check nothing say so.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from fsspec.core import url_to_fs
 from rich.table import Table
 
 import pd1_builder
-from pd1_builder.catalog import find
-from pd1_builder.distribution.publishing import publish
-from pd1_builder.distribution.pulling import pull
-from pd1_builder.manifest import Manifest, read_manifest
+from pd1_builder.distribution.publish import publish
+from pd1_builder.distribution.pull import pull
+from pd1_builder.version.catalog import find
+from pd1_builder.version.manifest import Manifest, read_manifest
 
 _BLOCK = 64 << 10
 
 
 class _FarAway(http.server.SimpleHTTPRequestHandler):
-    """Serves ranges, after a while, at a limited speed."""
+    """Serves ranges with a delay and at a limited speed."""
 
     protocol_version = "HTTP/1.1"
     latency = 0.0
@@ -62,7 +62,7 @@ class _FarAway(http.server.SimpleHTTPRequestHandler):
             while block := file.read(_BLOCK):
                 try:
                     self.wfile.write(block)
-                except OSError:  # The reader has gone.
+                except OSError:  # The client has disconnected.
                     return
                 self.sent["bytes"] += len(block)
                 time.sleep(len(block) / self.speed)
@@ -73,7 +73,7 @@ class _FarAway(http.server.SimpleHTTPRequestHandler):
 
 @contextmanager
 def far_away(folder: Path, latency: float, speed: float) -> Iterator[tuple[str, Counter[str]]]:
-    """Serve a folder; gives its address and the count of bytes sent."""
+    """Serve a folder; yields its address and a counter of the bytes sent."""
     sent: Counter[str] = Counter()
     handler = type("Handler", (_FarAway,), {"latency": latency, "speed": speed, "sent": sent})
     server = http.server.ThreadingHTTPServer(
@@ -88,12 +88,12 @@ def far_away(folder: Path, latency: float, speed: float) -> Iterator[tuple[str, 
 
 
 def by_pull(url: str, manifest: Manifest, folder: Path) -> None:
-    """All files at once, resumable, checked while they come."""
+    """All files at once, resumable, checked while they arrive."""
     pull(manifest.reference, [url], data_dir=folder)
 
 
 def by_requests(url: str, manifest: Manifest, folder: Path) -> None:
-    """One file after the other, then its hash."""
+    """One file after another, each hashed after its download."""
     for file in manifest.files:
         path = folder / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def by_fsspec(url: str, manifest: Manifest, folder: Path) -> None:
 
 
 def timed(way: Callable[[str, Manifest, Path], None], url: str, manifest: Manifest) -> float:
-    """Seconds that a way takes into an empty folder."""
+    """Seconds to fetch all files into an empty folder."""
     folder = Path(tempfile.mkdtemp())
     begun = time.perf_counter()
     way(url, manifest, folder)
@@ -125,11 +125,11 @@ def timed(way: Callable[[str, Manifest, Path], None], url: str, manifest: Manife
 
 
 class _BrokenOffError(Exception):
-    """Ends a pull where the benchmark wants it."""
+    """Interrupts a pull."""
 
 
 def broken_off(url: str, reference: str, folder: Path, share: float) -> None:
-    """Pull until a share of the bytes is here."""
+    """Pull until a share of the bytes has arrived."""
 
     def end(done: int, total: int) -> None:
         if done > share * total:
@@ -193,7 +193,7 @@ def _resume(options: argparse.Namespace, url: str, sent: Counter[str], scratch: 
         sent.clear()
         if share:
             broken_off(url, options.reference, folder, share)
-        time.sleep(0.1)  # What was on its way counts as sent before.
+        time.sleep(0.1)  # Bytes on their way count as sent before the interruption.
         before = sent["bytes"]
         sent.clear()
         begun = time.perf_counter()

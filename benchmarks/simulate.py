@@ -1,9 +1,9 @@
 """Offline Bayesian optimization at the size of PD1, all runs of a method: `make bench-simulate`.
 
-Each measurement is a process of its own: seconds are all in, from the data in memory to the last choice,
-compiling included, and memory is the process's peak. The peers do the same one run after another, as a
-straightforward program would: dense posteriors by SciPy, refits by SciPy's L-BFGS-B on gradients compiled by
-JAX. They are timed on a few runs and scaled up to all of them, which the table says.
+Each measurement is a process of its own. Seconds include compiling and everything from the data in memory to
+the last choice; memory is the peak of the process. The peers make one run after another, as a simple program
+would: dense posteriors by SciPy, refits by SciPy's L-BFGS-B with gradients compiled by JAX. They are timed on
+a few runs and scaled up to all runs; the table says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import rich
 from rich.table import Table
 
-from flows.environment import prepare_jax
+from flows.process.environment import prepare_jax
 
 prepare_jax()
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
@@ -35,12 +35,12 @@ import scipy.linalg  # noqa: E402
 import scipy.optimize  # noqa: E402
 from jax.flatten_util import ravel_pytree  # noqa: E402
 
+from hyperbo.bayesopt.offline import Run, simulate  # noqa: E402
+from hyperbo.data.tuning_data import Provenance, Task, TuningData  # noqa: E402
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise  # noqa: E402
 from hyperbo.methods import HNLL, STBO, prior_in_use  # noqa: E402
-from hyperbo.objectives import task_nll  # noqa: E402
+from hyperbo.objectives.nll import task_nll  # noqa: E402
 from hyperbo.pretrain import Job  # noqa: E402
-from hyperbo.simulate import Run, simulate  # noqa: E402
-from hyperbo.tuning_data import Provenance, Task, TuningData  # noqa: E402
 
 TASKS, SEEDS, CANDIDATES, DIMENSION, ITERATIONS = 23, 5, 1_400, 4, 100
 PEER_RUNS = 2
@@ -48,7 +48,7 @@ PEER_RUNS = 2
 
 def tuning_data() -> TuningData:
     """Test tasks of PD1's number and size: smooth functions with noise, each with its own optimum."""
-    from hyperbo.search_space import Parameter, SearchSpace
+    from hyperbo.data.search_space import Parameter, SearchSpace
 
     draw = np.random.default_rng(0)
     tasks = []
@@ -62,7 +62,7 @@ def tuning_data() -> TuningData:
 
 
 def prior(seed: int) -> GaussianProcess:
-    """A prior of the paper's structure; what it was trained on does not change the cost."""
+    """A prior of the paper's structure; its training does not affect the cost."""
     with jax.enable_x64(True):
         gp = initialise(jax.random.key(seed), DIMENSION, Architecture())
         return jax.tree.map(np.asarray, gp)
@@ -100,7 +100,7 @@ def _choice(gp: GaussianProcess, task: Task, rows: Sequence[int]) -> int:
     target = 0.0
     if rows:
         observed = features[np.array(rows)]
-        # A refit may end at no noise at all, and a candidate may be observed twice.
+        # A refit may end with zero noise, and a candidate may be observed twice.
         covariance = np.asarray(kernel(observed, observed)) + (noise + 1e-6) * np.eye(len(rows))
         cross = np.asarray(kernel(observed, features))
         factor = scipy.linalg.cho_factor(covariance, lower=True)
@@ -115,7 +115,7 @@ _FEATURES = jax.jit(lambda gp, x: gp.features(jnp.asarray(x)))
 
 
 def plain_pretrained(data: TuningData) -> None:
-    """Some runs with a fixed prior, a dense posterior computed anew in every iteration."""
+    """Some runs with a fixed prior; every iteration computes a dense posterior."""
     for task in data.tasks[:PEER_RUNS]:
         rows: list[int] = []
         for _ in range(ITERATIONS):
@@ -161,7 +161,7 @@ def ours(make: Callable[[TuningData], list[Run]]) -> Callable[[TuningData], None
     return run
 
 
-# What is measured: the work, and how many of the 115 runs it does.
+# The measurements: the work, and how many of the 115 runs it makes.
 MEASUREMENTS: dict[str, tuple[Callable[[TuningData], None], int]] = {
     "pre-trained": (ours(pretrained), TASKS * SEEDS),
     "pre-trained, plain": (plain_pretrained, PEER_RUNS),

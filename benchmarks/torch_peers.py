@@ -1,4 +1,4 @@
-"""The step of H-NLL in PyTorch, plainly and by GPyTorch: tasks as a batch, with drawing points and Adam."""
+"""The training step of H-NLL in PyTorch and in GPyTorch: a batch of tasks, drawn points, Adam."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hyperbo.tuning_data import TuningData
+from hyperbo.data.tuning_data import TuningData
 
 
 def _network(dimension: int, hidden: tuple[int, int]) -> Any:
@@ -33,7 +33,7 @@ def _minibatches(data: TuningData, points: int, kind: Any) -> Callable[[], tuple
 
 
 def torch_step(data: TuningData, points: int, hidden: tuple[int, int], dtype: str) -> Callable[[], None]:
-    """One step, with a covariance and its Cholesky factorisation written out."""
+    """One step in plain PyTorch."""
     import torch
 
     kind = getattr(torch, dtype)
@@ -65,7 +65,7 @@ def torch_step(data: TuningData, points: int, hidden: tuple[int, int], dtype: st
 
 
 def gpytorch_step(data: TuningData, points: int, hidden: tuple[int, int], dtype: str) -> Callable[[], None]:
-    """One step of an exact Gaussian process of GPyTorch on features, its parameters shared by the tasks."""
+    """One step of an exact GPyTorch model on features; the tasks share its parameters."""
     import gpytorch
     import torch
 

@@ -1,28 +1,19 @@
-"""Pre-training of Gaussian-process priors for Bayesian optimization, and the words of the domain.
+"""Pre-training of Gaussian-process priors for Bayesian optimization.
 
-`load_prior` and `Tuner` are what one needs to tune a model with a published prior.
+`load_prior` and `Tuner` are all that is needed to tune a model with a pre-trained prior.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
 if TYPE_CHECKING:
-    from hyperbo.published import load_prior
-    from hyperbo.tuner import Tuner
+    from hyperbo.priors.names import load_prior
+    from hyperbo.tuning.tuner import Tuner
 
 __version__ = "0.1.0"
 __all__ = ["Tuner", "__version__", "load_prior"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when they are used: most of the package needs neither JAX's start-up time nor Optuna.
-    if name == "load_prior":
-        from hyperbo.published import load_prior
-
-        return load_prior
-    if name == "Tuner":
-        from hyperbo.tuner import Tuner
-
-        return Tuner
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when they are used: most of the package needs neither JAX nor Optuna.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__, submod_attrs={"priors.names": ["load_prior"], "tuning.tuner": ["Tuner"]}
+)

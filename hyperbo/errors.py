@@ -34,6 +34,22 @@ def _rebuild_invalid_input(
     return cls(what, where=where, fix=fix)
 
 
+def require_positive(settings: object, *names: str, optional: tuple[str, ...] = (), where: str = "") -> None:
+    """Refuse settings that are not positive and finite numbers; those of `optional` may also be None.
+
+    Raises:
+      InvalidInputError: a setting is not positive, or not finite.
+    """
+    for name in (*names, *optional):
+        value = getattr(settings, name)
+        if not (name in optional and value is None) and not 0 < value < float("inf"):
+            raise InvalidInputError(
+                f"{name} = {value} is not positive",
+                where=where or type(settings).__name__,
+                fix="or None" if name in optional else "",
+            )
+
+
 class NumericalError(HyperBOError, ArithmeticError):
     """A computation that has no usable result, such as the factor of a matrix not positive definite."""
 

@@ -1,37 +1,30 @@
-"""TFDS: what a dataset version is, where versions are, and how one is read.
+"""Dataset versions: building them with TFDS, comparing, verifying and reading them.
 
-Importing this package, loading, comparing and verifying versions need neither TFDS nor Beam nor TensorFlow,
-nor anything else of the `build` extra; building does.
+Importing this package, and loading, comparing and verifying versions, need neither TFDS nor Beam nor
+TensorFlow, nor anything else of the `build` extra. Only building does.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pd1_builder.diff import Diff, diff
-from pd1_builder.load import load
-from pd1_builder.manifest import Manifest
-from pd1_builder.verification import verify
+import lazy_loader
+
+from pd1_builder.compare.diff import Diff, diff
+from pd1_builder.read.load import load
+from pd1_builder.version.manifest import Manifest
+from pd1_builder.version.verification import verify
 
 if TYPE_CHECKING:
-    from pd1_builder.additions import add
-    from pd1_builder.bo_runs.record import record_runs
-    from pd1_builder.releases import build
+    from pd1_builder.bo_runs.recipe import record_runs
+    from pd1_builder.release.build_version import build
+    from pd1_builder.release.next_version import add
 
 __all__ = ["Diff", "Manifest", "add", "build", "diff", "load", "record_runs", "verify"]
-
-
-def __getattr__(name: str) -> Any:
-    # Where something is built, and only there, the parsers of raw files are needed.
-    match name:
-        case "add":
-            from pd1_builder.additions import add
-
-            return add
-        case "build":
-            from pd1_builder.releases import build
-
-            return build
-        case "record_runs":
-            from pd1_builder.bo_runs.record import record_runs
-
-            return record_runs
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when they are used: the parsers of raw files are needed only to build a version.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "bo_runs.recipe": ["record_runs"],
+        "release.build_version": ["build"],
+        "release.next_version": ["add"],
+    },
+)

@@ -1,11 +1,13 @@
-"""A method of one's own in one file: candidates by the values of their nearest neighbours in training tasks.
+"""A method of your own in one file: it scores candidates by their nearest neighbours in the training tasks.
 
-A method is a frozen dataclass of settings with `fit` and `policy`, see `hyperbo.methods.Method`. What both
-return are pytrees of arrays, of equal shapes for all runs, because many runs are compiled as one program.
+A method is a frozen dataclass of settings with `fit` and `policy`, see `hyperbo.methods.Method`. Both return
+pytrees of arrays, with equal shapes for all runs, because many runs are compiled as one program.
 
     hyperbo evaluate docs/examples/nearest_neighbour.toml
 
-compares the method with others. Any module that Python can import may hold one.
+compares the method with others. A method may be in any module that Python can import. Only the files that
+define its class and its bases are in the identity. After a change of another file that they import, use
+another --runs.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import Task
 from hyperbo.gp.numerics import double_precision
-from hyperbo.gp.pytree import pytree
 from hyperbo.methods import Scores
 from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.tuning_data import Task
 
 
 @pytree
@@ -35,7 +37,7 @@ class Neighbours:
 
 @pytree
 class State:
-    """What is expected of every candidate, and which were observed."""
+    """The expected value of every candidate, and which candidates were observed."""
 
     expected: Array
     observed: Array
@@ -60,7 +62,7 @@ class NearestNeighbourPolicy:
         return State(jax.lax.map(expected, candidates), jnp.zeros(len(candidates), bool))
 
     def score(self, state: State, step: Array, key: Array) -> tuple[State, Scores]:
-        """What is expected, or with probability epsilon a random number; nothing for what was observed."""
+        """The expected value, or with probability epsilon a random number; -inf for observed candidates."""
         explore_key, draw_key = jax.random.split(key)
         explore = jax.random.uniform(explore_key) < self.epsilon
         draws = jax.random.uniform(draw_key, state.expected.shape, state.expected.dtype)
@@ -68,7 +70,7 @@ class NearestNeighbourPolicy:
         return state, Scores.without_prediction(jnp.where(state.observed, -jnp.inf, values))
 
     def observe(self, state: State, step: Array, candidate: Array, y: Array) -> State:
-        """The value is the simulation's to record; here it matters only that it is known."""
+        """Mark the candidate as observed; the simulation records its value."""
         return replace(state, observed=state.observed.at[candidate].set(True))
 
 
@@ -78,7 +80,7 @@ class NearestNeighbour:
 
     Attributes:
       count: neighbours that are averaged over.
-      points: training points kept, drawn from all tasks with replacement: as many for every job.
+      points: number of training points that are kept, drawn from all tasks with replacement.
       epsilon: probability of a random choice.
     """
 

@@ -1,6 +1,6 @@
-"""A training of one's own to be tuned: a small network on the digits of scikit-learn, trained by NumPy.
+"""A training command to be tuned: a small network on the digits of scikit-learn, trained with NumPy.
 
-It prints its validation error, which is what `hyperbo tune` asks of a command:
+It prints its validation error; `hyperbo tune` reads it:
 
     hyperbo tune --prior pd1-mini/h-ekl --trials 20 --jobs 2 --command "python docs/examples/train_digits.py \
       --learning-rate {learning_rate} --power {power} --momentum {momentum} --decay {decay_steps_factor}"

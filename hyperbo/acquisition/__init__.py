@@ -1,37 +1,25 @@
-"""Acquisition functions: where to observe next, given a posterior; on finite sets and in the unit cube."""
+"""Acquisition functions: where to observe next, given a posterior; on finite sets and in the unit cube.
 
+On plain arrays, in float64 whatever the default precision of JAX: `acquisition_values`, `maximise`. For
+compiled code, in the precision of the arrays given: `climb`, and the functions of
+`hyperbo.acquisition.functions`.
+"""
+
+from hyperbo.acquisition.by_name import ACQUISITIONS, acquisition_values
 from hyperbo.acquisition.functions import (
     OFFLINE_UCB_COEFFICIENT,
     ONLINE_UCB_COEFFICIENT,
     PI_THRESHOLD,
-    best_candidate,
-    incumbent,
-    log_expected_improvement,
-    max_value_probability_of_improvement,
-    pi_target,
-    probability_of_improvement,
-    random_scores,
-    upper_confidence_bound,
 )
-from hyperbo.acquisition.improvement import log_improvement
-from hyperbo.acquisition.max_value import estimated_max_value
 from hyperbo.acquisition.maximise import Maximum, climb, maximise
 
 __all__ = [
+    "ACQUISITIONS",
     "OFFLINE_UCB_COEFFICIENT",
     "ONLINE_UCB_COEFFICIENT",
     "PI_THRESHOLD",
     "Maximum",
-    "best_candidate",
+    "acquisition_values",
     "climb",
-    "estimated_max_value",
-    "incumbent",
-    "log_expected_improvement",
-    "log_improvement",
-    "max_value_probability_of_improvement",
     "maximise",
-    "pi_target",
-    "probability_of_improvement",
-    "random_scores",
-    "upper_confidence_bound",
 ]

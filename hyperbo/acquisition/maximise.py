@@ -71,7 +71,7 @@ def maximise(
       key: random key that draws the starts; the same key gives the same result.
       dimension: d.
       starts: how many.
-      iterations: at most so many for each start.
+      iterations: largest number of iterations of each start.
 
     Returns:
       The best point reached from any start and its score: never worse than the best start.
@@ -112,7 +112,7 @@ def climb(
     Args:
       acquisition: a pytree that can be called; see `maximise`.
       x: starts in the unit cube.
-      iterations: at most so many for each start.
+      iterations: largest number of iterations of each start.
 
     Returns:
       The best point reached from any start, and its score.
@@ -198,7 +198,11 @@ def _direction(search: _Search) -> Float[Array, "s d"]:
 def _line_search(
     losses: Callable[[Array], Array], search: _Search, direction: Float[Array, "s d"]
 ) -> tuple[Float[Array, "s d"], Bool[Array, " s"]]:
-    """Halve the step of each start until it decreases the loss enough; where it stops, and who got on."""
+    """Halve the step of each start until it decreases the loss enough.
+
+    Returns:
+      The point of each start after the search, and whether the start moved.
+    """
 
     def proceed(state: tuple[Array, Array, Array, Array]) -> Array:
         _, accepted, _, tries = state

@@ -8,13 +8,13 @@ from typing import Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from hyperbo.compute.pytree import pytree
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.pytree import pytree
 
 
 @runtime_checkable
 class CandidatePrior(Protocol):
-    """What conditioning asks of a prior over candidates; a pytree."""
+    """What a prior over candidates must offer to be conditioned; a pytree."""
 
     @property
     def noise_variance(self) -> Float[Array, ""]:
@@ -28,11 +28,8 @@ class CandidatePrior(Protocol):
 
 @pytree
 class GPOnCandidates:
-    """A Gaussian process on candidates: rows come from the kernel, for of 1,400 a matrix would have 16 MB.
-
-    Attributes:
-      gp: prior.
-      features: of the candidates.
+    """A Gaussian process on candidates with these features; it computes a row of the covariance when it is
+    needed, because the whole matrix of 1,400 candidates would take 16 MB.
     """
 
     gp: GaussianProcess
@@ -54,13 +51,11 @@ class CandidatePosterior:
 
     Row s of `rows` is row s of L^-1 K(observed, candidates), L the Cholesky factor of the noisy covariance
     of the observations: appending one observation appends one row to the factor, so no matrix is
-    factorised again.
+    factorised again. Rows without an observation are zero.
 
     Attributes:
       prior: gives the rows of the prior covariance; their cost and memory are its own: e features of every
         candidate where it is a Gaussian process.
-      rows: one row per observation so far, zero below.
-      mean: posterior mean at each candidate.
       variance: posterior variance of the function at each candidate, without noise.
     """
 
@@ -91,7 +86,7 @@ class CandidatePosterior:
     def observe(
         self, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
     ) -> CandidatePosterior:
-        """Condition on one more observation, Eqs. (post_mu_approx) and (post_k_approx).
+        """Condition on one more observation, Eqs. 17 (post_mu_approx) and 18 (post_k_approx).
 
         Args:
           step: number of observations so far.

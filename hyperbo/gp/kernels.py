@@ -8,6 +8,7 @@ from dataclasses import field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from hyperbo.compute.pytree import pytree
 from hyperbo.gp.numerics import (
     inverse_softplus,
     matern32_of_squared_distance,
@@ -15,16 +16,10 @@ from hyperbo.gp.numerics import (
     softplus,
     squared_distances,
 )
-from hyperbo.gp.pytree import pytree
-
-
-def _squared_exponential_of_squared_distance(squared: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    return jnp.exp(-0.5 * squared)
-
 
 # c of a stationary kernel, as a function of the squared scaled distance r^2.
 CORRELATIONS: dict[str, Callable[[Array], Array]] = {
-    "squared_exponential": _squared_exponential_of_squared_distance,
+    "squared_exponential": lambda squared: jnp.exp(-0.5 * squared),
     "matern32": matern32_of_squared_distance,
     "matern52": matern52_of_squared_distance,
 }
@@ -35,10 +30,7 @@ KERNELS = (*CORRELATIONS, "dot_product", "linear")
 class Stationary:
     """An anisotropic kernel s c(r), r the distance between features, each over a lengthscale of its own.
 
-    Attributes:
-      raw_signal_variance: s before softplus.
-      raw_lengthscales: one per feature, before softplus.
-      correlation: c, one of `CORRELATIONS`.
+    The signal variance s and the lengthscales are before softplus; c is one of `CORRELATIONS`.
     """
 
     raw_signal_variance: Float[Array, ""]
@@ -60,8 +52,7 @@ class Stationary:
 class DotProduct:
     """Anisotropic dot product: sum_j a_j b_j / l_j^2, the covariance of a random linear function.
 
-    Attributes:
-      raw_lengthscales: one l_j per feature, before softplus; they set the scale as well.
+    The lengthscales l_j, before softplus, set the scale as well.
     """
 
     raw_lengthscales: Float[Array, " e"]
@@ -78,11 +69,9 @@ class DotProduct:
 
 @pytree
 class Linear:
-    """ABLR's kernel: b^2 + phi(x) . phi(x') / s^2; section "Description of All Compared Methods", ABLR.
+    """ABLR's kernel: b^2 + phi(x) . phi(x') / s^2; section 7.2 "Description of All Compared Methods", ABLR.
 
-    Attributes:
-      raw_bias: b before softplus.
-      raw_scale: s before softplus, one for all features.
+    The bias b, and the scale s of all features, are before softplus.
     """
 
     raw_bias: Float[Array, ""]
@@ -100,19 +89,39 @@ class Linear:
 Kernel = Stationary | DotProduct | Linear
 
 
+def kernel_from_values(
+    name: str, lengthscales: Float[Array, " l"], signal_variance: Float[Array, ""]
+) -> Kernel:
+    """A kernel with given positive parameters, one lengthscale per feature; for `linear` the lengthscale is
+    its one scale s, and the signal variance is b^2. The dot product has no signal variance.
+    """
+    raw_lengthscales = inverse_softplus(lengthscales)
+    if name == "linear":
+        return Linear(inverse_softplus(jnp.sqrt(signal_variance)), raw_lengthscales[0])
+    if name == "dot_product":
+        return DotProduct(raw_lengthscales)
+    return Stationary(inverse_softplus(signal_variance), raw_lengthscales, name)
+
+
+def kernel_values(kernel: Kernel) -> tuple[str, Float[Array, " l"], Float[Array, ""]]:
+    """What `kernel_from_values` takes: name, length scales and signal variance (1 for the dot product)."""
+    match kernel:
+        case Linear():
+            return "linear", softplus(kernel.raw_scale[None]), softplus(kernel.raw_bias) ** 2
+        case DotProduct():
+            return "dot_product", softplus(kernel.raw_lengthscales), jnp.ones(())
+        case Stationary():
+            return kernel.correlation, softplus(kernel.raw_lengthscales), softplus(kernel.raw_signal_variance)
+
+
 def initialise_kernel(
     name: str,
     width: int,
     raw_signal_variance: Float[Array, ""],
     raw_lengthscale: Float[Array, ""],
 ) -> Kernel:
-    """A kernel before training.
-
-    Args:
-      name: one of `KERNELS`.
-      width: number of features.
-      raw_signal_variance: s of a stationary kernel, before softplus; for `linear` it is that of b^2.
-      raw_lengthscale: the same for every feature, before softplus; for `linear` it is s.
+    """A kernel before training; the numbers are raw, before softplus, and the lengthscale is that of every
+    feature. For `linear` the signal variance is b^2 and the lengthscale is s.
     """
     if name == "linear":
         return Linear(inverse_softplus(jnp.sqrt(softplus(raw_signal_variance))), raw_lengthscale)

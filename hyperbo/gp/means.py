@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperbo.gp.pytree import pytree
+from hyperbo.compute.pytree import pytree
 
 MEANS = ("zero", "constant", "linear", "affine")
 
@@ -57,14 +57,28 @@ class Affine:
 Mean = Zero | Constant | Linear | Affine
 
 
-def initialise_mean(key: PRNGKeyArray, name: str, width: int) -> Mean:
-    """A mean before training: weights from N(0, 1 / width), constants zero.
+def mean_from_values(constant: Float[Array, ""] | None, weights: Float[Array, " e"] | None) -> Mean:
+    """A mean with given parameters: the constant c, the weights w, both, or neither."""
+    if weights is None:
+        return Zero() if constant is None else Constant(constant)
+    return Linear(weights) if constant is None else Affine(weights, constant)
 
-    Args:
-      key: random key of the weights.
-      name: one of `MEANS`.
-      width: number of features.
-    """
+
+def mean_values(mean: Mean) -> tuple[Float[Array, ""] | None, Float[Array, " e"] | None]:
+    """What `mean_from_values` takes: the constant and the weights, None where the mean has none."""
+    match mean:
+        case Zero():
+            return None, None
+        case Constant():
+            return mean.value, None
+        case Linear():
+            return None, mean.weight
+        case Affine():
+            return mean.offset, mean.weight
+
+
+def initialise_mean(key: PRNGKeyArray, name: str, width: int) -> Mean:
+    """A mean before training: weights from N(0, 1 / width), one per feature; constants zero."""
     if name == "zero":
         return Zero()
     zero = jnp.zeros((), jnp.float64)

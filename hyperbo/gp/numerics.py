@@ -1,12 +1,8 @@
-"""Safe numerics, gathered: what the Gaussian-process code computes with and why each form is stable.
+"""Stable numerics of the Gaussian-process code.
 
-- `softplus` keeps parameters positive without the overflow of an exponential.
-- `matern32_of_squared_distance` and `matern52_of_squared_distance` have the derivative in closed form, which
-  is finite at distance zero, where differentiating through the square root gives NaN.
-- `squared_distances` clips the cancellation of |a|^2 + |b|^2 - 2ab at zero.
-- `factorise` adds the smallest jitter that makes the Cholesky factorisation succeed and reports it.
-- `gaussian_nll` has its gradient in closed form: one triangular inverse instead of the derivative of a
-  Cholesky factor, and exactly nothing from padded rows.
+Derivatives are in closed form where differentiating the formula gives NaN, at distance 0 of the Matern
+kernels, or costs more: `gaussian_nll` needs one triangular inverse instead of the derivative of a Cholesky
+factor, and exactly nothing from padded rows.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from jax.custom_batching import custom_vmap
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Float64
 
-from hyperbo.errors import NumericalError
+from hyperbo.errors import InvalidInputError, NumericalError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +43,27 @@ def double_precision(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return run
+
+
+def plain_array(name: str, value: object, axes: int, where: str = "") -> Float64[np.ndarray, ...]:
+    """An array that a user gave, as a NumPy float64 array.
+
+    Raises:
+      InvalidInputError: the value is not made of numbers, has another number of axes, or is not finite.
+
+    >>> plain_array("y", [1, 2], axes=1).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} is not an array of numbers", where=where) from error
+    if array.ndim != axes:
+        expected = ("one number", "an array with one axis", "an array with two axes")[axes]
+        raise InvalidInputError(f"{name} has the shape {array.shape}", where=where, fix=f"give {expected}")
+    if not np.isfinite(array).all():
+        raise InvalidInputError(f"{name} has a value that is not finite", where=where)
+    return array
 
 
 def softplus(raw: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -131,12 +148,10 @@ def _transposed_factors_of_batch(
 
 
 class Factorisation(NamedTuple):
-    """A covariance taken apart: Sigma = L L^T.
+    """A covariance taken apart: Sigma = L L^T, L lower triangular.
 
-    Attributes:
-      factor: L, lower triangular.
-      inverse_factor: L^-1; products with it replace triangular solves.
-      jitter: what was added to the diagonal, relative to its mean.
+    Products with the inverse factor L^-1 replace triangular solves. The jitter is what was added to the
+    diagonal, relative to its mean.
     """
 
     factor: Float[Array, "n n"]
@@ -182,7 +197,7 @@ def factorise(matrix: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factorisa
 def gaussian_nll(
     residuals: Float[Array, "n r"], covariance: Float[Array, "n n"], mask: Bool[Array, " n"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    r"""Negative log density of zero-mean Gaussian residuals, Eq. (singleml), over the rows of the mask.
+    r"""Negative log density of zero-mean Gaussian residuals, Eq. 14 (singleml), over the rows of the mask.
 
     .. math:: \tfrac12 \left(\mathrm{tr}(R^\top \Sigma^{-1} R) + \ln|\Sigma| + M \ln 2\pi\right)
 
@@ -235,14 +250,10 @@ gaussian_nll.defvjp(_gaussian_nll_forward, _gaussian_nll_backward)
 
 
 def cholesky(matrix: Float64[np.ndarray, "*b n n"], what: str) -> Float64[np.ndarray, "*b n n"]:
-    """Lower Cholesky factor in NumPy, as it is: where a number is reported, jitter would be part of it.
-
-    Args:
-      matrix: symmetric, or several of them.
-      what: its name in the error.
+    """Lower Cholesky factor in NumPy, without jitter, which would change the numbers that are reported.
 
     Raises:
-      NumericalError: it is not positive definite.
+      NumericalError: the matrix, called `what`, is not positive definite.
     """
     try:
         factor = np.linalg.cholesky(matrix)

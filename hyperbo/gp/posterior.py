@@ -1,4 +1,4 @@
-"""Posteriors by conditioning only: the prior stays fixed, Eqs. (post_mu_approx) and (post_k_approx)."""
+"""Posteriors by conditioning only: the prior stays fixed, Eqs. 17 (post_mu_approx) and 18 (post_k_approx)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from hyperbo.compute.pytree import pytree
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import FIRST_JITTER, Factorisation, factorise
-from hyperbo.gp.pytree import pytree
 
 
 def predict(
@@ -63,12 +63,12 @@ class Posterior:
     jitter: Float[Array, ""]
 
     def mean(self, at: Float[Array, "c d"]) -> Float[Array, " c"]:
-        """Posterior mean, Eq. (post_mu_approx)."""
+        """Posterior mean, Eq. 17 (post_mu_approx)."""
         at_features = self.gp.features(at)
         return self.gp.mean(at_features) + self.whitened @ self._whitened_cross(at_features)
 
     def variance(self, at: Float[Array, "c d"]) -> Float[Array, " c"]:
-        """Posterior variance of the function, without noise: the diagonal of Eq. (post_k_approx)."""
+        """Posterior variance of the function, without noise: the diagonal of Eq. 18 (post_k_approx)."""
         at_features = self.gp.features(at)
         explained = jnp.sum(self._whitened_cross(at_features) ** 2, axis=0)
         return jnp.maximum(self.gp.kernel.diagonal(at_features) - explained, 0.0)
@@ -78,7 +78,7 @@ class Posterior:
         return self.variance(at) + self.gp.noise_variance
 
     def covariance(self, at: Float[Array, "c d"]) -> Float[Array, "c c"]:
-        """Posterior covariance of the function, without noise, Eq. (post_k_approx)."""
+        """Posterior covariance of the function, without noise, Eq. 18 (post_k_approx)."""
         at_features = self.gp.features(at)
         whitened = self._whitened_cross(at_features)
         return self.gp.kernel(at_features, at_features) - whitened.T @ whitened
@@ -95,8 +95,8 @@ class Posterior:
           One row per function, without observation noise.
         """
         covariance = self.covariance(at)
-        # Where all is known, only rounding of the prior's size is left of the difference of two covariances;
-        # a prior that is zero at all inputs has a factor, too.
+        # Where the function is known, the difference of two covariances is only rounding, of the size of the
+        # prior. The smallest number is added, too, so that a prior that is zero everywhere has a factor.
         scale = jnp.mean(self.gp.kernel.diagonal(self.gp.features(at)))
         rounding = FIRST_JITTER * scale + jnp.finfo(covariance.dtype).tiny
         covariance = covariance + rounding * jnp.eye(len(at), dtype=covariance.dtype)
@@ -161,28 +161,22 @@ def _factorise_observations(
     return features, factorisation, jnp.where(mask, y - gp.mean(features), 0.0)
 
 
-def rescaled_variance(
-    noisy_variance: Float[Array, "*c"], tasks: int | Int[Array, ""], observations: int | Int[Array, ""]
-) -> Float[Array, "*c"]:
-    """Posterior variance made unbiased for a prior estimated from N tasks: times N / (N - t).
+def variance_correction(tasks: int | Int[Array, ""], observations: int | Int[Array, ""]) -> Float[Array, ""]:
+    r"""The factor that makes a predictive variance unbiased for a prior estimated from N tasks.
 
-    Theorem posterior_bound: at iteration t, hence after t - 1 observations, the expected variance of the
-    maximum-likelihood table prior is (N - t) / N of the truth. It holds for the variance that includes the
-    noise. This is an option: no method of the paper uses it, and priors of a parametric form, which pool many
-    inputs, need it less than the table.
+    .. math:: \frac{N}{\max(N - t, 1)}
+
+    Theorem 5 (posterior_bound): in iteration t, hence after t - 1 observations, the expected variance of the
+    maximum-likelihood table prior is (N - t) / N of the truth, where N > t. It holds for the variance that
+    includes the noise. Where t >= N the theorem says nothing; the factor then stays at N, its largest value,
+    so that a long run goes on. This is an option: no method of the paper uses it, and priors of a parametric
+    form, which pool many inputs, need it less than the table.
 
     Args:
-      noisy_variance: posterior variance, noise included.
       tasks: N, of the training.
       observations: t - 1, of the test function so far.
 
-    Returns:
-      The rescaled variance; NaN where t >= N: N tasks then say nothing of the variance.
-
-    >>> float(rescaled_variance(jnp.asarray(0.5), tasks=10, observations=4))
-    1.0
-    >>> float(rescaled_variance(jnp.asarray(0.5), tasks=10, observations=9))
-    nan
+    >>> float(variance_correction(tasks=10, observations=4)), float(variance_correction(10, 50))
+    (2.0, 10.0)
     """
-    left = jnp.asarray(tasks - observations - 1, noisy_variance.dtype)
-    return noisy_variance * jnp.where(left > 0.0, tasks / left, jnp.nan)
+    return tasks / jnp.maximum(tasks - observations - 1.0, 1.0)

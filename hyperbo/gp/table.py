@@ -1,21 +1,25 @@
-"""The table prior: a mean and a covariance written down for every candidate of a finite domain."""
+"""The table prior: a mean and a covariance written down for every candidate of a finite domain.
+
+Example: docs/examples/table_prior.py.
+"""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64, Int
+from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
+from hyperbo.compute.pytree import pytree
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.estimate import Estimator, estimate_root
-from hyperbo.gp.numerics import double_precision
-from hyperbo.gp.pytree import pytree
+from hyperbo.gp.numerics import double_precision, plain_array
 
 
 @pytree
 class TablePrior:
-    """A Gaussian over a finite set of candidates, the memory-based model of Proposition gpexist.
+    """A Gaussian over a finite set of candidates, the memory-based model of Proposition 4 (gpexist).
 
     Attributes:
       mean: at each candidate.
@@ -42,10 +46,8 @@ class TablePrior:
 
 
 @double_precision
-def estimate_table(
-    y: Float64[np.ndarray, "m n"], noise_variance: float, estimator: Estimator = "mle"
-) -> TablePrior:
-    r"""The prior that minimises NLL and EKL on a matched block, Eq. (case_study_mean_cov).
+def estimate_table(y: ArrayLike, noise_variance: float, estimator: Estimator = "mle") -> TablePrior:
+    r"""The prior that minimises NLL and EKL on a matched block, Eq. 23 (case_study_mean_cov).
 
     .. math:: \hat\mu = \tfrac1N Y 1_N, \qquad
               \hat\Sigma = \tfrac1N (Y - \hat\mu 1_N^\top)(Y - \hat\mu 1_N^\top)^\top
@@ -56,7 +58,7 @@ def estimate_table(
     covariance of the prior is :math:`\hat\Sigma` itself, in the second it is :math:`\hat\Sigma + \sigma^2 I`.
 
     Args:
-      y: observations of the M candidates on the N tasks, one column per task.
+      y: observations of shape (M, N): M candidates, one column per task.
       noise_variance: sigma^2 of the observations, which the table alone cannot tell from the function.
       estimator: of the covariance; the paper's is `mle`.
 
@@ -68,6 +70,7 @@ def estimate_table(
     >>> prior.mean.tolist(), prior.covariance.tolist()
     ([1.0, 1.0], [[2.0, 0.0], [0.0, 0.0]])
     """
+    y = plain_array("y", y, axes=2, where="table prior")
     candidates, tasks = y.shape
     if tasks < 2:
         raise InvalidInputError(

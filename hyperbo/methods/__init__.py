@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from hyperbo.methods.ablr import ABLR
-from hyperbo.methods.decision import Decision
-from hyperbo.methods.fsbo import FSBO
-from hyperbo.methods.gp_policy import GPPolicy, PretrainedGP
-from hyperbo.methods.h_ekl import HEKL
-from hyperbo.methods.h_nll import HNLL
-from hyperbo.methods.h_sum import HSum
-from hyperbo.methods.maf import MAF
-from hyperbo.methods.mimo import MIMO
-from hyperbo.methods.pretrained import PretrainedMethod, prior_in_use
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import Task
+from hyperbo.methods.decision import AcquisitionDecision
+from hyperbo.methods.maf.method import MAF
+from hyperbo.methods.multi_task.mimo import MIMO
+from hyperbo.methods.multi_task.rfgp import RFGP
+from hyperbo.methods.pretrained import (
+    ABLR,
+    FSBO,
+    HEKL,
+    HNLL,
+    GPPolicy,
+    HSum,
+    PretrainedGP,
+    PretrainedMethod,
+    prior_in_use,
+)
 from hyperbo.methods.protocol import Method, Policy, Scores
 from hyperbo.methods.rand import Rand
-from hyperbo.methods.rfgp import RFGP
-from hyperbo.methods.stbo import STBO
-from hyperbo.methods.stboh import STBOH
+from hyperbo.methods.single_task.stbo import STBO
+from hyperbo.methods.single_task.stboh import STBOH
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
 # name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL.
@@ -45,7 +51,7 @@ __all__ = [
     "RFGP",
     "STBO",
     "STBOH",
-    "Decision",
+    "AcquisitionDecision",
     "GPPolicy",
     "HSum",
     "Method",
@@ -54,5 +60,7 @@ __all__ = [
     "PretrainedMethod",
     "Rand",
     "Scores",
+    "Task",
     "prior_in_use",
+    "pytree",
 ]

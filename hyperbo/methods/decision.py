@@ -7,36 +7,23 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperbo.acquisition import (
-    OFFLINE_UCB_COEFFICIENT,
-    estimated_max_value,
-    log_expected_improvement,
-    max_value_probability_of_improvement,
-    probability_of_improvement,
-    random_scores,
-    upper_confidence_bound,
-)
+from hyperbo.acquisition.by_name import check_acquisition, score_candidates
+from hyperbo.acquisition.functions import OFFLINE_UCB_COEFFICIENT
 from hyperbo.errors import InvalidInputError
+from hyperbo.gp.posterior import variance_correction
 from hyperbo.methods.protocol import Scores
-
-ACQUISITIONS = (
-    "probability_of_improvement",
-    "expected_improvement",
-    "upper_confidence_bound",
-    "max_value_probability_of_improvement",
-    "random",
-)
 
 
 @dataclass(frozen=True)
-class Decision:
-    """The choice of the next candidate from a posterior, section "Impact of Acquisition Functions".
+class AcquisitionDecision:
+    """The choice of the next candidate from a posterior, section D.2 "Impact of Acquisition Functions".
 
     Attributes:
-      acquisition: one of `ACQUISITIONS`; thresholded PI in all of the paper's main experiments.
+      acquisition: one of `hyperbo.acquisition.ACQUISITIONS`; thresholded PI in all of the paper's main
+        experiments.
       coefficient: of the standard deviation in `upper_confidence_bound`: 3 offline, 1.8 online.
-      correct_variance: multiply the predictive variance by N / (N - t), Theorem posterior_bound, N the number
-        of training tasks and t that of the iteration; by N where t >= N, of which the theorem says nothing.
+      correct_variance: multiply the predictive variance by `hyperbo.gp.variance_correction`, N the number of
+        tasks that the prior was learned from.
     """
 
     acquisition: str = "probability_of_improvement"
@@ -44,14 +31,7 @@ class Decision:
     correct_variance: bool = False
 
     def __post_init__(self) -> None:
-        if self.acquisition not in ACQUISITIONS:
-            raise InvalidInputError(
-                f"unknown acquisition function {self.acquisition!r}",
-                where="Decision",
-                fix=f"use {', '.join(ACQUISITIONS)}",
-            )
-        if not 0.0 <= self.coefficient < float("inf"):
-            raise InvalidInputError(f"coefficient = {self.coefficient}", where="Decision", fix="0 or more")
+        check_acquisition(self.acquisition, self.coefficient, "decision")
 
     def require_no_correction(self, where: str) -> None:
         """Refuse the variance correction for a method that has no prior from N tasks.
@@ -91,19 +71,9 @@ class Decision:
         """
         if self.correct_variance:
             # The theorem's variance includes the noise, so both parts are scaled.
-            factor = training_tasks / jnp.maximum(training_tasks - step - 1.0, 1.0)
+            factor = variance_correction(training_tasks, step)
             variance, noise_variance = factor * variance, factor * noise_variance
-        posterior = (mean, variance, noise_variance, best)
-        match self.acquisition:
-            case "probability_of_improvement":
-                values = probability_of_improvement(*posterior)
-            case "expected_improvement":
-                values = log_expected_improvement(*posterior)
-            case "upper_confidence_bound":
-                values = upper_confidence_bound(*posterior, self.coefficient)
-            case "max_value_probability_of_improvement":
-                max_value = estimated_max_value(mean, variance, mask)
-                values = max_value_probability_of_improvement(*posterior, max_value)
-            case _:
-                values = random_scores(*posterior, key)
+        values = score_candidates(
+            self.acquisition, mean, variance, noise_variance, best, mask, self.coefficient, key
+        )
         return Scores(values, mean, jnp.sqrt(variance + noise_variance))

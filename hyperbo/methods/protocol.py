@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperbo.gp.pytree import pytree
-from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.tuning_data import Task
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import Task
+from hyperbo.pretrain.jobs import Job, Progress, no_progress
 
 # Whatever pytree a policy carries from one observation to the next.
 State = Any
@@ -58,13 +58,13 @@ class Policy(Protocol):
         ...
 
     def score(self, state: State, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[State, Scores]:
-        """Score every candidate after `step` observations; which of them may be chosen is not its concern."""
+        """Score every candidate after `step` observations; the caller decides which of them may be chosen."""
         ...
 
     def observe(
         self, state: State, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
     ) -> State:
-        """Take in the observation after `step` others."""
+        """Condition on an observation that comes after `step` others."""
         ...
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperbo.gp.pytree import pytree
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import Task
 from hyperbo.methods.protocol import Scores
-from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.tuning_data import Task
+from hyperbo.pretrain.jobs import Job, Progress, no_progress
 
 
 @pytree

@@ -1,26 +1,25 @@
 """What pre-training minimises and what it reports, kept apart by name.
 
-Minimised, in compiled code: `task_nll`, `ekl_minimised`, `squared_euclidean`, `squared_wasserstein`.
-Reported, on arrays: `ekl`, `mean_ekl`, `euclidean`, `wasserstein`; the NLL is its own report.
+Reported, on plain arrays in float64: `nll`, `mean_nll`, `ekl`, `ekl_parts`, `mean_ekl`, `euclidean`,
+`wasserstein`. Minimised, in compiled code, on padded arrays: `nll.task_nll`, `ekl.ekl_minimised`,
+`distances.squared_euclidean`, `distances.squared_wasserstein`, in the modules of these names. The weighted
+sum of objectives is `hyperbo.pretrain.weighted_objective`.
 """
 
 from hyperbo.gp.estimate import Estimator
-from hyperbo.objectives.distances import euclidean, squared_euclidean, squared_wasserstein, wasserstein
-from hyperbo.objectives.ekl import RANK_TOLERANCE, ekl, ekl_minimised, mean_ekl
-from hyperbo.objectives.estimate import MatchedEstimate, matched_estimate
-from hyperbo.objectives.nll import task_nll
+from hyperbo.objectives.distances import euclidean, wasserstein
+from hyperbo.objectives.ekl import RANK_TOLERANCE, EKLParts, ekl, ekl_parts, mean_ekl
+from hyperbo.objectives.nll import mean_nll, nll
 
 __all__ = [
     "RANK_TOLERANCE",
+    "EKLParts",
     "Estimator",
-    "MatchedEstimate",
     "ekl",
-    "ekl_minimised",
+    "ekl_parts",
     "euclidean",
-    "matched_estimate",
     "mean_ekl",
-    "squared_euclidean",
-    "squared_wasserstein",
-    "task_nll",
+    "mean_nll",
+    "nll",
     "wasserstein",
 ]

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Float, Float64
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
-from hyperbo.gp.estimate import Estimator, estimate_root
+from hyperbo.gp.estimate import Estimator, MatchedEstimate, checked_moments, estimate_root
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import cholesky
-from hyperbo.objectives.estimate import MatchedEstimate
 
 # Eigenvalues below this share of the largest are rounding: the gradient of their square root is left out.
 _EIGENVALUE_TOLERANCE = 1e-14
@@ -36,23 +36,20 @@ def squared_euclidean(gp: GaussianProcess, estimate: MatchedEstimate) -> Float[A
     return difference @ difference + jnp.sum(excess * excess)
 
 
-def euclidean(
-    mean: Float64[np.ndarray, " m"],
-    covariance: Float64[np.ndarray, "m m"],
-    y: Float64[np.ndarray, "m n"],
-    estimator: Estimator = "mle",
-) -> float:
+def euclidean(mean: ArrayLike, covariance: ArrayLike, y: ArrayLike, estimator: Estimator = "mle") -> float:
     """Euclidean distance of the model's moments from a block's estimate: the value that is reported.
 
     Args:
-      mean: the model's prior mean at the block's inputs.
-      covariance: its covariance there, noise included.
-      y: observations, one column per task.
+      mean: the model's prior mean at the M inputs of the block.
+      covariance: its covariance there, noise included, of shape (M, M).
+      y: observations of shape (M, N), one column per task.
       estimator: of the covariance.
 
     Raises:
-      InvalidInputError: as `estimate_root`.
+      InvalidInputError: the shapes do not fit each other, a value is not finite, the covariance is not
+        symmetric, y has no input or no task, or no such estimate.
     """
+    mean, covariance, y = checked_moments(mean, covariance, y, "euclidean")
     estimated_mean, root = estimate_root(y, estimator)
     return float(np.hypot(np.linalg.norm(mean - estimated_mean), np.linalg.norm(covariance - root @ root.T)))
 
@@ -112,26 +109,17 @@ def squared_wasserstein(gp: GaussianProcess, estimate: MatchedEstimate) -> Float
     return difference @ difference + traces - 2.0 * overlap
 
 
-def wasserstein(
-    mean: Float64[np.ndarray, " m"],
-    covariance: Float64[np.ndarray, "m m"],
-    y: Float64[np.ndarray, "m n"],
-    estimator: Estimator = "mle",
-) -> float:
+def wasserstein(mean: ArrayLike, covariance: ArrayLike, y: ArrayLike, estimator: Estimator = "mle") -> float:
     """Wasserstein-2 distance of the model from a block's estimate: the value that is reported.
 
-    The overlap is the sum of the singular values of L^T A, with Sigma = L L^T.
-
-    Args:
-      mean: the model's prior mean at the block's inputs.
-      covariance: its covariance there, noise included.
-      y: observations, one column per task.
-      estimator: of the covariance.
+    The overlap is the sum of the singular values of L^T A, with Sigma = L L^T. The arguments are those of
+    `euclidean`.
 
     Raises:
-      InvalidInputError: as `estimate_root`.
+      InvalidInputError: as in `euclidean`.
       NumericalError: the model's covariance is not positive definite.
     """
+    mean, covariance, y = checked_moments(mean, covariance, y, "wasserstein")
     estimated_mean, root = estimate_root(y, estimator)
     factor = cholesky(covariance, "the model's covariance")
     overlap = np.linalg.svd(factor.T @ root, compute_uv=False).sum()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
+from numpy.typing import ArrayLike
 
+from hyperbo.data.tuning_data import MatchedBlock
 from hyperbo.errors import InvalidInputError
-from hyperbo.gp.estimate import Estimator, estimate_root
+from hyperbo.gp.estimate import Estimator, MatchedEstimate, checked_moments, estimate_root
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.numerics import cholesky, double_precision, gaussian_nll
-from hyperbo.objectives.estimate import MatchedEstimate
-from hyperbo.tuning_data import MatchedBlock
+from hyperbo.gp.moments import prior_moments
+from hyperbo.gp.numerics import cholesky, gaussian_nll
 
 # Singular values below this share of the largest are rounding, not support; N tasks give at most N - 1.
 RANK_TOLERANCE = 1e-10
@@ -28,7 +29,7 @@ def ekl_minimised(
     .. math:: \tfrac12\left(\mathrm{tr}(\Sigma^{-1}\tilde\Sigma)
               + (\mu-\tilde\mu)^\top\Sigma^{-1}(\mu-\tilde\mu) + \ln|\Sigma| + M \ln 2\pi\right)
 
-    This is Eq. (nondegenerate) without ln|Sigma~| and with the constant M ln(2 pi) in place of -M, so that
+    This is Eq. 7 (nondegenerate) without ln|Sigma~| and with the constant M ln(2 pi) in place of -M, so that
     it equals the mean NLL of the block's tasks: with the maximum-likelihood estimate, the two objectives
     of the paper are one on matched data.
 
@@ -40,15 +41,31 @@ def ekl_minimised(
     return gaussian_nll(residuals, covariance, estimate.mask)
 
 
-def ekl(
-    mean: Float64[np.ndarray, " m"],
-    covariance: Float64[np.ndarray, "m m"],
-    y: Float64[np.ndarray, "m n"],
-    estimator: Estimator = "mle",
-) -> float:
+class EKLParts(NamedTuple):
+    r"""EKL on the support of the estimate, and what it is made of, Eq. 6 (degenerate).
+
+    .. math:: \mathrm{value} = \tfrac12\left(\mathrm{trace} + \mathrm{mahalanobis}
+              + \mathrm{log\_determinant} - \mathrm{rank}\right)
+
+    Attributes:
+      value: the divergence in nats.
+      rank: r of the estimated covariance.
+      trace: :math:`\mathrm{tr}(\Sigma_p^{-1})`.
+      mahalanobis: :math:`d_p^\top\Sigma_p^{-1}d_p`.
+      log_determinant: :math:`\ln|\Sigma_p|`, that of the model's covariance less that of the estimate.
+    """
+
+    value: float
+    rank: int
+    trace: float
+    mahalanobis: float
+    log_determinant: float
+
+
+def ekl(mean: ArrayLike, covariance: ArrayLike, y: ArrayLike, estimator: Estimator = "mle") -> float:
     r"""EKL of a model on one matched block, on the support of the estimate: the value that is reported.
 
-    Eq. (degenerate), which is Eq. (nondegenerate) when the estimate has full rank:
+    Eq. 6 (degenerate), which is Eq. 7 (nondegenerate) when the estimate has full rank:
 
     .. math:: \tfrac12\left(\mathrm{tr}(\Sigma_p^{-1}) + d_p^\top\Sigma_p^{-1}d_p + \ln|\Sigma_p| - r\right)
 
@@ -56,9 +73,9 @@ def ekl(
     :math:`d_p = A^+(\mu-\tilde\mu)`.
 
     Args:
-      mean: the model's prior mean at the block's inputs.
+      mean: the model's prior mean at the M inputs of the block.
       covariance: its covariance there, noise included.
-      y: observations, one column per task.
+      y: observations of shape (M, N), one column per task.
       estimator: of the covariance.
 
     Returns:
@@ -66,18 +83,38 @@ def ekl(
       for one task alone, which says nothing of a covariance.
 
     Raises:
-      InvalidInputError: as `estimate_root`.
+      InvalidInputError: the shapes do not fit each other; a value is not finite; the covariance is not
+        symmetric; y has no input or no task; the estimator is unknown, or is `unbiased` for one task.
       NumericalError: the model's covariance is not positive definite on the support.
 
     >>> y = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
     >>> bool(abs(ekl(y.mean(1), np.cov(y, bias=True), y)) < 1e-12)
     True
     """
-    columns = y.shape[1]
+    return ekl_parts(mean, covariance, y, estimator).value
+
+
+def ekl_parts(mean: ArrayLike, covariance: ArrayLike, y: ArrayLike, estimator: Estimator = "mle") -> EKLParts:
+    """EKL with the rank of the estimate and the terms of the sum; arguments and errors are those of `ekl`.
+
+    >>> y = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    >>> parts = ekl_parts(y.mean(1), np.cov(y, bias=True), y)
+    >>> parts.rank, round(parts.trace, 12), round(parts.mahalanobis, 12)
+    (2, 2.0, 0.0)
+    """
+    return _ekl_parts(*checked_moments(mean, covariance, y, "ekl"), estimator)
+
+
+def _ekl_parts(
+    mean: Float64[np.ndarray, " m"],
+    covariance: Float64[np.ndarray, "m m"],
+    y: Float64[np.ndarray, "m n"],
+    estimator: Estimator,
+) -> EKLParts:
     estimated_mean, root = estimate_root(y, estimator)
     left, singular, _ = np.linalg.svd(root, full_matrices=False)
     # Subtracting the mean leaves rounding of the size of y itself, even where all tasks are equal.
-    rounding = columns * np.finfo(np.float64).eps * np.linalg.norm(y)
+    rounding = y.shape[1] * np.finfo(np.float64).eps * np.linalg.norm(y)
     support = singular > max(RANK_TOLERANCE * singular[0], rounding)
     left, singular = left[:, support], singular[support]
     # A = U D and A+ = D^-1 U^T: U^T Sigma U is factorised, which is better scaled than A+ Sigma A+^T.
@@ -87,17 +124,18 @@ def ekl(
     )
     whitened = np.linalg.solve(factor, np.column_stack([np.diag(singular), left.T @ (mean - estimated_mean)]))
     log_determinant = 2.0 * np.sum(np.log(np.diag(factor) / singular))
-    return float(0.5 * (np.sum(whitened**2) + log_determinant - len(singular)))
+    squares = whitened**2
+    return EKLParts(
+        value=float(0.5 * (np.sum(squares) + log_determinant - len(singular))),
+        rank=len(singular),
+        trace=float(np.sum(squares[:, :-1])),
+        mahalanobis=float(np.sum(squares[:, -1])),
+        log_determinant=float(log_determinant),
+    )
 
 
-@jax.jit
-def _noisy_moments(gp: GaussianProcess, x: Float[Array, "m d"]) -> tuple[Array, Array]:
-    return gp.noisy_moments(x)
-
-
-@double_precision
 def mean_ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock], estimator: Estimator = "mle") -> float:
-    """EKL of a model averaged over matched blocks, Eq. (multi-kl) of Eq. (degenerate): what is reported.
+    """EKL of a model averaged over matched blocks, Eq. 8 (multi-kl) of Eq. 6 (degenerate): what is reported.
 
     Args:
       gp: model.
@@ -117,6 +155,5 @@ def mean_ekl(gp: GaussianProcess, blocks: Sequence[MatchedBlock], estimator: Est
             raise InvalidInputError(
                 f"{len(block.tasks)} tasks have no covariance", where="matched block", fix="leave it out"
             )
-        mean, covariance = _noisy_moments(gp, jnp.asarray(block.x))
-        values.append(ekl(np.asarray(mean), np.asarray(covariance), block.y, estimator))
+        values.append(_ekl_parts(*prior_moments(gp, block.x, noise=True), block.y, estimator).value)
     return float(np.mean(values))

@@ -1,13 +1,18 @@
 """Pre-training: minimise NLL, EKL or a weighted sum over the tasks of many training sets at once."""
 
-from hyperbo.objectives import matched_estimate
-from hyperbo.pretrain.ekl import EKLTraining, pretrain_ekl
-from hyperbo.pretrain.jobs import Job, Pretrained, Progress, no_progress
-from hyperbo.pretrain.matched import training_blocks
-from hyperbo.pretrain.nll import pretrain_nll
-from hyperbo.pretrain.nll_steps import NLLTraining
-from hyperbo.pretrain.outcomes import TrainingError, all_trained, outcomes_of
-from hyperbo.pretrain.weighted_sum import SumTraining, pretrain_sum
+from hyperbo.gp.estimate import matched_estimate
+from hyperbo.pretrain.ekl import EKLTraining, pretrain_ekl, training_blocks
+from hyperbo.pretrain.jobs import (
+    Job,
+    Pretrained,
+    Progress,
+    TrainingError,
+    all_trained,
+    no_progress,
+    outcomes_of,
+)
+from hyperbo.pretrain.nll import NLLTraining, pretrain_nll
+from hyperbo.pretrain.weighted_sum import SumTraining, pretrain_sum, weighted_objective
 
 __all__ = [
     "EKLTraining",
@@ -25,4 +30,5 @@ __all__ = [
     "pretrain_nll",
     "pretrain_sum",
     "training_blocks",
+    "weighted_objective",
 ]

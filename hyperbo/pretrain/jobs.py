@@ -1,4 +1,4 @@
-"""What is pre-trained and what comes of it: jobs, and models with the course of their training."""
+"""What is pre-trained and what comes of it: jobs, trained models, and the error of jobs that failed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,73 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jaxtyping import Float64
 
-from hyperbo.code_version import code_version
+from hyperbo.compute.parallel import unstack
+from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
-from hyperbo.pretrain.outcomes import all_trained
-from hyperbo.tuning_data import TuningData
+from hyperbo.storage.code_version import NUMERIC, code_version
+
+T = TypeVar("T")
+
+
+class TrainingError(NumericalError):
+    """The training of one or more jobs of a batch failed; the error holds what was learned from the others.
+
+    Args:
+      outcomes: one per job, in order: what was learned, or the error of the job. At least one is an error.
+    """
+
+    def __init__(self, outcomes: Sequence[Any]) -> None:
+        self.outcomes = tuple(outcomes)
+        failures = [outcome for outcome in self.outcomes if isinstance(outcome, NumericalError)]
+        others = f" ({len(failures)} of a batch of {len(self.outcomes)} failed)"
+        super().__init__(str(failures[0]) + (others if len(self.outcomes) > 1 else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Between processes an error is made again from its arguments: the outcomes, not the message.
+        return (type(self), (self.outcomes,))
+
+
+def all_trained(outcomes: Sequence[T | NumericalError]) -> list[T]:
+    """Return what was learned from every job of a batch, or raise where a job failed.
+
+    Raises:
+      TrainingError: a job failed.
+
+    >>> all_trained(["one", NumericalError("no use")])
+    Traceback (most recent call last):
+        ...
+    hyperbo.pretrain.jobs.TrainingError: no use (1 of a batch of 2 failed)
+    """
+    learned = [outcome for outcome in outcomes if not isinstance(outcome, NumericalError)]
+    if len(learned) < len(outcomes):
+        raise TrainingError(outcomes)
+    return learned
+
+
+def outcomes_of(train: Callable[[], Sequence[T]]) -> list[T | NumericalError]:
+    """Train a batch; return what was learned from each job, or its error: the inverse of `all_trained`.
+
+    >>> [str(outcome) for outcome in outcomes_of(lambda: all_trained(["one", NumericalError("no use")]))]
+    ['one', 'no use']
+    """
+    try:
+        return list(train())
+    except TrainingError as error:
+        return list(error.outcomes)
+
 
 Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """Report to nobody."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +83,7 @@ class Job:
     Attributes:
       training: the tasks.
       seed: of the model's first parameters and of the points drawn.
-      task_weights: w_i of Eq. (nll), one per task, on any common scale; None: uniform.
+      task_weights: w_i of Eq. 13 (nll), one per task, on any common scale; None: uniform.
     """
 
     training: TuningData
@@ -86,7 +136,7 @@ class Pretrained:
 
 
 def check_jobs(jobs: Sequence[Job]) -> None:
-    """Refuse what cannot be one batch.
+    """Check that jobs can be trained as one batch.
 
     Raises:
       InvalidInputError: there is no job, or the jobs' search spaces differ.
@@ -100,14 +150,7 @@ def check_jobs(jobs: Sequence[Job]) -> None:
 def identity(
     objective: str, jobs: Sequence[Job], architecture: Architecture, training: Any
 ) -> dict[str, Any]:
-    """All that the result of a training depends on, to the last bit: its jobs, settings, code and devices.
-
-    Args:
-      objective: name of what is minimised.
-      jobs: of the batch.
-      architecture: structure of the models.
-      training: settings of the optimiser, a dataclass.
-    """
+    """All that the result of a training depends on, to the last bit: its jobs, settings, code and devices."""
     return {
         "objective": objective,
         "jobs": [
@@ -124,7 +167,7 @@ def identity(
         ],
         "architecture": asdict(architecture),
         "training": asdict(training),
-        "code_version": code_version("hyperbo"),
+        "code_version": code_version(*NUMERIC),
         "jax_version": jax.__version__,
         "devices": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
     }
@@ -146,38 +189,29 @@ def collect(
     jitters: Float64[np.ndarray, " j"],
     started: float,
 ) -> list[Pretrained]:
-    """Take a trained batch apart, one model per job, in order.
-
-    Args:
-      jobs: of the batch.
-      gps: the models, stacked; padding after the last job is left out.
-      losses: of every model.
-      jitters: the largest that each model needed.
-      started: `time.perf_counter` when the training began.
+    """Take a trained batch apart, one model per job, in order; padding after the last job is left out.
 
     Raises:
       TrainingError: a model's loss or parameters are not finite; the others come with the error.
     """
-    leaves: Any = jax.tree.map(np.asarray, gps)
     seconds = (time.perf_counter() - started) / len(jobs)
     outcomes: list[Pretrained | NumericalError] = []
-    for i, job in enumerate(jobs):
-        gp = jax.tree.map(lambda leaf, i=i: np.array(leaf[i]), leaves)
+    for i, (job, gp) in enumerate(zip(jobs, unstack(gps, len(jobs)), strict=True)):
+        of_job = (
+            f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
+            f"with seed {job.seed}"
+        )
         finite = all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gp))
         if not finite or not np.isfinite(losses[i]).all():
             outcomes.append(
                 NumericalError(
-                    f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} "
-                    f"with seed {job.seed} ended with a loss or parameters that are not finite; "
+                    f"{of_job} ended with a loss or parameters that are not finite; "
                     "look for extreme y values, or lower the learning rate"
                 )
             )
             continue
         if jitters[i] > 0.0:
-            warnings.warn(
-                f"pre-training on {len(job.training.tasks)} tasks of {job.training.provenance.dataset} with "
-                f"seed {job.seed}: a covariance needed a relative jitter of {jitters[i]:.0e}",
-                stacklevel=3,
-            )
+            message = f"{of_job}: a covariance needed a relative jitter of {jitters[i]:.0e}"
+            warnings.warn(message, stacklevel=3)
         outcomes.append(Pretrained(gp, losses[i], float(jitters[i]), seconds))
     return all_trained(outcomes)

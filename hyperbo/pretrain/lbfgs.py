@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,15 +13,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from hyperbo.checkpoints import CheckpointFolder
-from hyperbo.errors import InvalidInputError
+from hyperbo.compute.checkpoints import CheckpointFolder, run_calls
+from hyperbo.compute.optimizers import LBFGSState, best_start, continue_lbfgs, start_lbfgs
+from hyperbo.compute.parallel import batched, pad_batch, stack
+from hyperbo.errors import InvalidInputError, require_positive
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
-from hyperbo.optimizers import LBFGSState, best_start, continue_lbfgs, start_lbfgs
-from hyperbo.parallel import batched, pad_batch
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, collect, identity
 
 # Of a model, data shared by all jobs and a job's own: the objective, and the largest jitter it needed.
-Objective = Callable[[GaussianProcess, Any, Any], tuple[Array, Array]]
+Loss = Callable[[GaussianProcess, Any, Any], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class LBFGSTraining:
 
     Attributes:
       iterations: from every start; the paper uses 100.
-      restarts: how many starts; the best end counts.
+      restarts: number of starts; the model that ends lowest counts.
       tolerance: stop once an iteration lowers the objective by no more than this share; None: never.
       iterations_per_call: iterations per call of the compiled loop, between two lines of progress; the last
         call does what is left.
@@ -43,19 +42,17 @@ class LBFGSTraining:
     iterations_per_call: int = 10
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        for setting in ("iterations", "restarts", "iterations_per_call"):
-            if getattr(self, setting) < 1:
-                raise InvalidInputError(f"{setting} = {getattr(self, setting)} is not positive", where=name)
+        require_positive(self, "iterations", "restarts", "iterations_per_call")
         if self.tolerance is not None and not self.tolerance >= 0.0:
-            raise InvalidInputError(f"tolerance = {self.tolerance} is negative", where=name, fix="or None")
+            where = type(self).__name__
+            raise InvalidInputError(f"tolerance = {self.tolerance} is negative", where=where, fix="or None")
 
 
 def pretrain_lbfgs(
     jobs: Sequence[Job],
     architecture: Architecture,
     training: LBFGSTraining,
-    objective: Objective,
+    objective: Loss,
     shared: Any,
     own: Any,
     started: float,
@@ -64,16 +61,8 @@ def pretrain_lbfgs(
 ) -> list[Pretrained]:
     """Pre-train one model per job, all in one compiled loop spread over the devices.
 
-    Args:
-      jobs: training sets and seeds.
-      architecture: structure of every model.
-      training: settings of the objective and the optimiser; their type names the objective.
-      objective: what is minimised.
-      shared: data of all jobs, a pytree.
-      own: data of each job, a pytree whose leaves carry a leading axis of jobs.
-      started: `time.perf_counter` when the training began.
-      progress: called with iterations done and in all.
-      checkpoint: where to go on from and to leave checkpoints.
+    Data of all jobs are in the pytree `shared`; the leaves of `own` carry a leading axis of jobs. `started`
+    is the `time.perf_counter` when the training began. The type of `training` names the objective.
 
     Raises:
       TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
@@ -86,19 +75,12 @@ def pretrain_lbfgs(
     run = batched(partial(_continue, training, objective), shared=1)
     calls = -(-training.iterations // training.iterations_per_call)
 
-    name = type(training).__name__
-    opened = checkpoint.open(identity(name, jobs, architecture, training)) if checkpoint else nullcontext()
-    with opened as checkpoints:
-        done = 0
-        if checkpoints is not None:
-            done, state = checkpoints.restore(state)
-        while done < calls:
-            progress(done * training.iterations_per_call, training.iterations)
-            state = jax.block_until_ready(run(shared, own, state))
-            done += 1
-            due = checkpoint is not None and (done % checkpoint.every_calls == 0 or done == calls)
-            if checkpoints is not None and due:
-                checkpoints.save(done, state)
+    def call(state: LBFGSState, done: int) -> LBFGSState:
+        progress(done * training.iterations_per_call, training.iterations)
+        return jax.block_until_ready(run(shared, own, state))
+
+    settings = partial(identity, type(training).__name__, jobs, architecture, training)
+    state = run_calls(state, calls, call, checkpoint, settings)
     gp, losses, jitter = batched(partial(_best, objective), shared=1)(shared, own, state)
     progress(training.iterations, training.iterations)
     return collect(jobs, gp, np.asarray(losses), np.asarray(jitter), started)
@@ -108,7 +90,7 @@ def _start(
     dimension: int,
     architecture: Architecture,
     training: LBFGSTraining,
-    objective: Objective,
+    objective: Loss,
     shared: Any,
     own: Any,
     seed: Array,
@@ -124,26 +106,22 @@ def _start(
         )
         for key in (weight_key, *others)
     ]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    return stack(states)
 
 
 def _continue(
-    training: LBFGSTraining, objective: Objective, shared: Any, own: Any, state: LBFGSState
+    training: LBFGSTraining, objective: Loss, shared: Any, own: Any, state: LBFGSState
 ) -> LBFGSState:
     """`iterations_per_call` iterations from every start of one model, one start after the other."""
 
     def value(gp: GaussianProcess) -> Array:
         return objective(gp, shared, own)[0]
 
-    def from_start(state: LBFGSState) -> LBFGSState:
-        return continue_lbfgs(value, state, training.iterations_per_call, training.tolerance)
-
-    return lax.map(from_start, state)
+    count, tolerance = training.iterations_per_call, training.tolerance
+    return lax.map(lambda start: continue_lbfgs(value, start, count, tolerance), state)
 
 
-def _best(
-    objective: Objective, shared: Any, own: Any, state: LBFGSState
-) -> tuple[GaussianProcess, Array, Array]:
+def _best(objective: Loss, shared: Any, own: Any, state: LBFGSState) -> tuple[GaussianProcess, Array, Array]:
     """The model that ended lowest, its losses with the last one, and the jitter needed there."""
     best: int | Array = 0
     if state.done.shape[0] > 1:

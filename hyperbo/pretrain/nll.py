@@ -4,30 +4,168 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64
+import optax
+from jax import lax
+from jaxtyping import Array, Bool, Float, Float64, Int, PRNGKeyArray
 
-from hyperbo.checkpoints import CheckpointFolder
-from hyperbo.gp.gaussian_process import Architecture
+from hyperbo.compute.checkpoints import CheckpointFolder, run_calls
+from hyperbo.compute.parallel import batched, pad_batch
+from hyperbo.compute.pytree import pytree
+from hyperbo.errors import InvalidInputError, require_positive
+from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.numerics import double_precision
-from hyperbo.gp.pytree import pytree
-from hyperbo.parallel import batched, pad_batch
+from hyperbo.objectives.nll import task_nll
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, check_jobs, collect, identity, no_progress
-from hyperbo.pretrain.nll_steps import (
-    NLLState,
-    NLLTraining,
-    TasksOfModel,
-    cast_floats,
-    nll_steps,
-    start_training,
-)
-from hyperbo.pretrain.task_table import TaskTable, tasks_of_jobs
+from hyperbo.pretrain.task_table import TaskTable, draw_points, tasks_of_jobs
+
+
+def exponentiated_gradient(
+    log_weights: Float[Array, " t"],
+    tasks: Int[Array, " k"] | slice,
+    losses: Float[Array, " k"],
+    step: float,
+) -> Float[Array, " t"]:
+    r"""Group DRO: one ascent step on the task weights, :math:`w_i \propto w_i \exp(\eta\,\ell_i)`, which sum
+    to 1.
+
+    Tasks that the model explains badly gain weight: Sagawa, Koh, Hashimoto and Liang, "Distributionally
+    Robust Neural Networks for Group Shifts", ICLR 2020, Algorithm 1. The paper names it as one way to set the
+    w_i of Eq. 12 (pre-nll-weight). A weight of 0 stays 0. A task that occurs twice in `tasks` moves twice.
+    Losses are in nats, the step eta is per nat.
+    """
+    return jax.nn.log_softmax(log_weights.at[tasks].add(step * losses))
+
+
+@dataclass(frozen=True)
+class NLLTraining:
+    """Adam on minibatches, section 7.2 "Description of All Compared Methods", H-NLL.
+
+    Attributes:
+      steps: the paper uses 50,000.
+      points_per_task: drawn uniformly without replacement from every task in every step.
+      learning_rate: of Adam.
+      steps_per_call: steps per call of the compiled loop, between two lines of progress.
+      tasks_per_step: tasks drawn uniformly with replacement in every step, so that its cost does not depend
+        on their number; None: all tasks in every step, as in the paper.
+      group_dro_step: step size of group DRO's exponentiated gradient, per nat; the task weights are where it
+        starts. None: the task weights stay as they are, as in the paper.
+      stop_after: calls in a row without a loss lower than all before, after which a model's training stops;
+        None: never.
+      precision: of the steps, their parameters, covariances and losses; a trained model is float64 either
+        way. float32 is faster; its rounding asks for jitter where the noise variance is very small
+        beside the signal variance, which is reported (docs/decisions/method-choices.md).
+    """
+
+    steps: int = 50_000
+    points_per_task: int = 50
+    learning_rate: float = 1e-3
+    steps_per_call: int = 500
+    tasks_per_step: int | None = None
+    group_dro_step: float | None = None
+    stop_after: int | None = None
+    precision: str = "float64"
+
+    def __post_init__(self) -> None:
+        optional = ("tasks_per_step", "group_dro_step", "stop_after")
+        names = ("steps", "points_per_task", "steps_per_call", "learning_rate")
+        require_positive(self, *names, optional=optional)
+        if self.precision not in ("float64", "float32"):
+            raise InvalidInputError(
+                f"precision = {self.precision!r}", where="NLLTraining", fix="use float64 or float32"
+            )
+        if self.steps % self.steps_per_call:
+            raise InvalidInputError(
+                f"steps = {self.steps} is no multiple of steps_per_call = {self.steps_per_call}",
+                where="NLLTraining",
+                fix="give a multiple, or a steps_per_call that divides the steps",
+            )
+
+
+@pytree
+class TasksOfModel:
+    """One model's tasks, or those of all: rows of the table, their weights, and how many are its own."""
+
+    rows: Int[Array, "*jobs t"]
+    weights: Float[Array, "*jobs t"]
+    count: Int[Array, "*jobs"]
+
+
+@pytree
+class NLLState:
+    """A model between two steps; `log_weights` of its tasks where group DRO moves them."""
+
+    gp: GaussianProcess
+    optimizer: optax.OptState
+    key: PRNGKeyArray
+    log_weights: Float[Array, " t"] | None
+
+
+def start_training(
+    dimension: int,
+    architecture: Architecture,
+    training: NLLTraining,
+    tasks: TasksOfModel,
+    seed: Int[Array, ""],
+) -> NLLState:
+    """An untrained model, drawn by its seed."""
+    weight_key, draw_key = jax.random.split(jax.random.key(seed))
+    gp: Any = cast_floats(initialise(weight_key, dimension, architecture), training.precision)
+    # Repeated tasks have the weight 0, and keep it: -inf is the fixed point of the exponentiated gradient.
+    log_weights = None if training.group_dro_step is None else jnp.log(tasks.weights / jnp.sum(tasks.weights))
+    return NLLState(gp, optax.adam(training.learning_rate).init(gp), draw_key, log_weights)
+
+
+def cast_floats(tree: Any, dtype: str) -> Any:
+    """The floating-point leaves of a tree in another precision."""
+    return jax.tree.map(
+        lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree
+    )
+
+
+def nll_steps(
+    training: NLLTraining, table: TaskTable, tasks: TasksOfModel, state: NLLState
+) -> tuple[NLLState, Float[Array, ""], Float[Array, ""]]:
+    """`steps_per_call` steps of Adam for one model; the mean loss and the largest jitter."""
+    optimizer = optax.adam(training.learning_rate)
+    sizes = table.sizes[tasks.rows]
+    count = min(training.points_per_task, table.y.shape[1])
+
+    def step(state: NLLState, _: None) -> tuple[NLLState, tuple[Array, Array]]:
+        key, draw = jax.random.split(state.key)
+        rows, weights, chosen = tasks.rows, tasks.weights, slice(None)
+        if state.log_weights is not None:
+            weights = tasks.count * jnp.exp(state.log_weights)
+        if training.tasks_per_step is not None:
+            task_key, draw = jax.random.split(draw)
+            # With replacement: without, a draw would cost time in proportion to the number of tasks.
+            chosen = jax.random.randint(task_key, (training.tasks_per_step,), 0, tasks.count)
+            # The step's loss is an unbiased estimate of that of all tasks.
+            rows, weights = rows[chosen], weights[chosen] * tasks.count / training.tasks_per_step
+        points, drawn = draw_points(draw, sizes[chosen], count)
+
+        def loss(gp: GaussianProcess) -> tuple[Array, tuple[Array, Array]]:
+            x, y = table.x[rows[:, None], points], table.y[rows[:, None], points]
+            values, jitters = jax.vmap(task_nll, in_axes=(None, 0, 0, 0))(gp, x, y, drawn)
+            return weights @ values, (values, jnp.max(jitters))
+
+        (value, (values, jitter)), gradient = jax.value_and_grad(loss, has_aux=True)(state.gp)
+        log_weights = state.log_weights
+        if log_weights is not None and training.group_dro_step is not None:
+            log_weights = exponentiated_gradient(log_weights, chosen, values, training.group_dro_step)
+        params: Any = state.gp  # optax's types know nested containers, not registered pytrees
+        updates, optimizer_state = optimizer.update(gradient, state.optimizer, params)
+        gp: Any = optax.apply_updates(params, updates)
+        return NLLState(gp, optimizer_state, key, log_weights), (value, jitter)
+
+    state, (values, jitters) = lax.scan(step, state, length=training.steps_per_call)
+    return state, jnp.mean(values), jnp.max(jitters)
 
 
 def stopped(losses: Float64[np.ndarray, "calls j"], patience: int) -> Bool[np.ndarray, " j"]:
@@ -58,7 +196,7 @@ def pretrain_nll(
     progress: Progress = no_progress,
     checkpoint: CheckpointFolder | None = None,
 ) -> list[Pretrained]:
-    """Pre-train one model per job by NLL, Eq. (nll), all in one compiled loop spread over the devices.
+    """Pre-train one model per job by NLL, Eq. 13 (nll), all in one compiled loop spread over the devices.
 
     The loss of a step is the sum over the job's tasks, as in the paper's training; with task weights, N times
     the weighted mean.
@@ -68,8 +206,8 @@ def pretrain_nll(
       architecture: structure of every model.
       training: settings of the optimiser.
       progress: called with steps done and steps in all.
-      checkpoint: where to go on from and to leave checkpoints; the result is that of a training which was
-        never interrupted, to the last bit.
+      checkpoint: folder of checkpoints, from which an interrupted training goes on; its result is the same to
+        the last bit.
 
     Returns:
       One model per job, in order.
@@ -98,18 +236,12 @@ def pretrain_nll(
     calls = training.steps // training.steps_per_call
     course = _Course(state, np.zeros((calls, len(seeds))), np.zeros(len(seeds)))
 
-    opened = checkpoint.open(identity("NLL", jobs, architecture, training)) if checkpoint else nullcontext()
-    with opened as checkpoints:
-        done = 0
-        if checkpoints is not None:
-            done, course = checkpoints.restore(course)
-        while done < calls:
-            progress(done * training.steps_per_call, training.steps)
-            course = _call(run, table, of_models, training, course, done)
-            done += 1
-            due = checkpoint is not None and (done % checkpoint.every_calls == 0 or done == calls)
-            if checkpoints is not None and due:
-                checkpoints.save(done, course)
+    def call(course: _Course, done: int) -> _Course:
+        progress(done * training.steps_per_call, training.steps)
+        return _call(run, table, of_models, training, course, done)
+
+    settings = partial(identity, "NLL", jobs, architecture, training)
+    course = run_calls(course, calls, call, checkpoint, settings)
     jax.block_until_ready(course.state)
     progress(training.steps, training.steps)
     gps = cast_floats(course.state.gp, "float64")

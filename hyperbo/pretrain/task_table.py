@@ -11,9 +11,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float64, Int, Int32, PRNGKeyArray
 
-from hyperbo.gp.pytree import pytree
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import pad_tasks
 from hyperbo.pretrain.jobs import Job
-from hyperbo.tuning_data import pad_tasks
 
 
 @pytree
@@ -62,17 +62,13 @@ def tasks_of_jobs(jobs: Sequence[Job]) -> TasksOfJobs:
 def draw_points(
     key: PRNGKeyArray, sizes: Int[Array, " t"], count: int
 ) -> tuple[Int32[Array, "t count"], Bool[Array, "t count"]]:
-    """Draw a uniform subset of every task's rows; tasks with fewer rows than `count` give all they have.
+    """Draw a uniform subset of `count` of every task's rows, those before its padding, or all where it has
+    fewer.
 
     Every task has a key of its own, so that what is drawn does not depend on the padding: a model is the same
     whether it is trained alone or in a batch. The work depends on `count`, not on the sizes: Floyd's
     algorithm (Bentley and Floyd, "Programming Pearls: a sample of brilliance", CACM 1987), in all tasks at
     once.
-
-    Args:
-      key: of this draw.
-      sizes: number of each task's rows, which come before its padding.
-      count: rows of the result.
 
     Returns:
       The rows, in no useful order, and which of them are drawn; the others are row 0.
@@ -95,11 +91,3 @@ def draw_points(
 
     points, _ = lax.scan(add, jnp.full_like(last, -1), jnp.arange(count, dtype=jnp.int32))
     return jnp.where(drawn, points, 0), drawn
-
-
-def draw_tasks(key: PRNGKeyArray, count: Int[Array, ""], number: int) -> Int[Array, " number"]:
-    """Draw `number` of `count` tasks, uniformly and with replacement.
-
-    Without replacement, a draw would cost time in proportion to the number of tasks.
-    """
-    return jax.random.randint(key, (number,), 0, count)

@@ -6,22 +6,27 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
-from hyperbo.checkpoints import CheckpointFolder
+from hyperbo.compute.checkpoints import CheckpointFolder
+from hyperbo.compute.pytree import pytree
+from hyperbo.data.tuning_data import MatchedBlock
 from hyperbo.errors import InvalidInputError
+from hyperbo.gp.estimate import Estimator
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
+from hyperbo.gp.moments import as_inputs, check_factorised
 from hyperbo.gp.numerics import double_precision
-from hyperbo.gp.pytree import pytree
-from hyperbo.objectives import Estimator, squared_euclidean, squared_wasserstein, task_nll
-from hyperbo.pretrain.ekl import mean_ekl_minimised
+from hyperbo.objectives.distances import squared_euclidean, squared_wasserstein
+from hyperbo.objectives.nll import normalised_weights, padded_arrays, task_nll
+from hyperbo.pretrain.ekl import BlocksOfModel, blocks_of_jobs, mean_ekl_minimised, stack_blocks
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, check_jobs, no_progress
 from hyperbo.pretrain.lbfgs import LBFGSTraining, pretrain_lbfgs
-from hyperbo.pretrain.matched import BlocksOfModel, blocks_of_jobs
 from hyperbo.pretrain.task_table import TaskTable, tasks_of_jobs
 
 _DISTANCES = {"squared_euclidean": squared_euclidean, "squared_wasserstein": squared_wasserstein}
@@ -33,8 +38,8 @@ class SumTraining(LBFGSTraining):
     """L-BFGS on a weighted sum; by default the paper's online objective, EKL + 0.1 NLL.
 
     Attributes:
-      ekl: weight of EKL averaged over matched blocks, Eq. (multi-kl), the part that is minimised.
-      nll: weight of NLL averaged over tasks by their weights, Eq. (nll), on all of their points.
+      ekl: weight of EKL averaged over matched blocks, Eq. 8 (multi-kl), the part that is minimised.
+      nll: weight of NLL averaged over tasks by their weights, Eq. 13 (nll), on all of their points.
       squared_euclidean: weight of that distance, averaged over matched blocks; an extension.
       squared_wasserstein: likewise.
       estimator: of the covariance over tasks.
@@ -53,6 +58,11 @@ class SumTraining(LBFGSTraining):
             raise InvalidInputError(
                 f"weights {weights}", where="SumTraining", fix="none negative, not all 0, all finite"
             )
+
+    @property
+    def needs_blocks(self) -> bool:
+        """Whether a term other than the NLL has a weight."""
+        return any(getattr(self, name) > 0.0 for name in _TERMS if name != "nll")
 
 
 @pytree
@@ -101,15 +111,10 @@ def pretrain_sum(
       architecture: structure of every model.
       training: weights of the objectives, and settings of the optimiser.
       progress: called with iterations done and in all.
-      checkpoint: where to go on from and to leave checkpoints; the result is that of a training which was
-        never interrupted, to the last bit.
-
-    Returns:
-      One model per job, in order.
+      checkpoint: as in `pretrain_nll`.
 
     Raises:
-      InvalidInputError: there is no job, one lacks the matched data that a term needs, or their search spaces
-        differ.
+      InvalidInputError: there is no job, one lacks matched data that a term needs, or search spaces differ.
       TrainingError: a model's loss or parameters are not finite at the end; the others come with the error.
       VersionConflictError: the checkpoint is of other jobs, settings, code or devices.
     """
@@ -121,11 +126,77 @@ def pretrain_sum(
         tasks = tasks_of_jobs(jobs)
         table, rows = tasks.table, jnp.asarray(tasks.rows)
         weights = jnp.asarray(tasks.weights / tasks.counts[:, None])
-    if any(getattr(training, name) > 0.0 for name in _TERMS if name != "nll"):
+    if training.needs_blocks:
         blocks = blocks_of_jobs(jobs, training.estimator)
 
-    def objective(gp: GaussianProcess, table: Any, own: Any) -> tuple[Array, Array]:
-        return _weighted_sum(training, gp, table, own)
-
-    own = _Own(rows, weights, blocks)
+    own, objective = _Own(rows, weights, blocks), partial(_weighted_sum, training)
     return pretrain_lbfgs(jobs, architecture, training, objective, table, own, started, progress, checkpoint)
+
+
+@double_precision
+def weighted_objective(
+    gp: GaussianProcess,
+    tasks: Sequence[tuple[ArrayLike, ArrayLike]] = (),
+    blocks: Sequence[tuple[ArrayLike, ArrayLike]] = (),
+    weights: SumTraining | None = None,
+    task_weights: Sequence[float] | None = None,
+) -> float:
+    """The weighted sum that `pretrain_sum` minimises, of a model on plain arrays.
+
+    Args:
+      gp: model.
+      tasks: inputs of shape (M, d) and observations of shape (M,) of each task, for the NLL.
+      blocks: inputs of shape (M, d) and observations of shape (M, N), one column per task, of each matched
+        block, for the other terms.
+      weights: of the terms, and the estimator; None: those of `SumTraining()`, EKL + 0.1 NLL.
+      task_weights: of the NLLs, as in `hyperbo.objectives.mean_nll`.
+
+    Returns:
+      The sum, computed in float64 whatever the default precision of JAX. Its EKL is the part that is
+      minimised, `hyperbo.objectives.ekl.ekl_minimised`.
+
+    Raises:
+      InvalidInputError: a term of positive weight has no data, arrays do not fit each other, or a value is
+        not finite.
+      NumericalError: a covariance of observations is not positive definite.
+
+    >>> from hyperbo.objectives import mean_nll
+    >>> gp, x = GaussianProcess.from_values(lengthscales=[1.0]), [[0.0], [0.5]]
+    >>> block = (x, [[0.1, 0.4], [0.2, 0.0]])
+    >>> tasks = [(x, [0.1, 0.2]), (x, [0.4, 0.0])]
+    >>> bool(np.isclose(weighted_objective(gp, tasks, [block]), 1.1 * mean_nll(gp, tasks)))
+    True
+    """
+    training = SumTraining() if weights is None else weights
+    table: TaskTable | None = None
+    rows = of_tasks = stacked = None
+    if training.nll > 0.0:
+        padded = padded_arrays(gp, tasks)
+        arrays = (padded.x, padded.y, padded.mask, padded.mask.sum(axis=1))
+        table, rows = TaskTable(*map(jnp.asarray, arrays)), jnp.arange(len(tasks))
+        of_tasks = jnp.asarray(normalised_weights(task_weights, len(tasks)))
+    if training.needs_blocks:
+        of_model = stack_blocks([_plain_blocks(gp, blocks)], training.estimator)
+        stacked = jax.tree.map(lambda leaf: leaf[0], of_model)
+    value, jitter = _jitted_sum(training, gp, table, _Own(rows, of_tasks, stacked))
+    check_factorised(np.asarray(value), float(jitter))
+    return float(value)
+
+
+_jitted_sum = jax.jit(_weighted_sum, static_argnums=0)
+
+
+def _plain_blocks(gp: GaussianProcess, blocks: Sequence[tuple[ArrayLike, ArrayLike]]) -> list[MatchedBlock]:
+    if not blocks:
+        raise InvalidInputError(
+            "there is no matched block", fix="give one, or EKL and the distances the weight 0"
+        )
+    pairs = [(as_inputs(gp, x), np.asarray(y, np.float64)) for x, y in blocks]
+    for number, (x, y) in enumerate(pairs):
+        if y.ndim != 2 or len(y) != len(x):
+            raise InvalidInputError(
+                f"y has the shape {y.shape} for {len(x)} inputs",
+                where=f"matched block {number}",
+                fix="give one row per input, one column per task",
+            )
+    return [MatchedBlock(tuple(map(str, range(y.shape[1]))), x, y) for x, y in pairs]

@@ -1,6 +1,7 @@
 """The paper's theorems: bounds, information gain, simulations of what they state, and synthetic studies.
 
-All of it returns numbers and arrays; nothing is drawn. Labels of equations and theorems are the paper's.
+All of it returns numbers and arrays; no figure is drawn. Labels of equations and theorems are the paper's.
+Example: docs/examples/theory_bounds.py.
 """
 
 from hyperbo.theory.augmentation import (
@@ -9,16 +10,19 @@ from hyperbo.theory.augmentation import (
     AugmentationStudy,
     augmentation_study,
 )
-from hyperbo.theory.bounds import PosteriorBound, mean_error_variance, posterior_bound, variance_bias
-from hyperbo.theory.information import InformationGain, greedy_information_gain, information_gain
-from hyperbo.theory.regret_bounds import (
+from hyperbo.theory.bounds import (
+    PosteriorBound,
     RegretSetting,
     alternative_regret_bound,
+    mean_error_variance,
     pi_regret_bound,
+    posterior_bound,
     regret_rate,
     ucb_coefficient,
     ucb_regret_bound,
+    variance_bias,
 )
+from hyperbo.theory.gaussian import InformationGain, greedy_information_gain, information_gain
 from hyperbo.theory.simulations import (
     PosteriorSimulation,
     RegretSimulation,

@@ -1,4 +1,4 @@
-"""The paper's study of few training functions with many points: figure and table hyperbo_posterior."""
+"""The paper's study of few training functions with many points: Figure 6 and Table 2 (hyperbo_posterior)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Float64, Int
 
+from hyperbo.compute.optimizers import minimise_lbfgs
+from hyperbo.compute.pytree import pytree
 from hyperbo.errors import InvalidInputError
-from hyperbo.gp.features import MLP, initialise_mlp
+from hyperbo.gp.gaussian_process import MLP, initialise_mlp
 from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.means import Constant, Linear
 from hyperbo.gp.numerics import cholesky, double_precision, gaussian_nll, inverse_softplus, softplus
-from hyperbo.gp.pytree import pytree
-from hyperbo.objectives import ekl
-from hyperbo.optimizers import minimise_lbfgs
+from hyperbo.objectives.ekl import ekl
 from hyperbo.theory.gaussian import condition, mean_nll
 
 AUGMENTATION_MODELS = ("ground truth GP", "pre-trained GP", "single-task GP")
@@ -42,7 +42,7 @@ class AugmentationStudy(NamedTuple):
       prior_covariance: of observations, noise included.
       posterior_mean: given D_f.
       posterior_variance: of an observation given D_f, noise included.
-      losses: table hyperbo_posterior: one row per model, the columns `METRICS`.
+      losses: Table 2 (hyperbo_posterior): one row per model, the columns `METRICS`.
       largest_jitter: largest relative jitter that the loss of a fitted model needed; the losses have none.
     """
 
@@ -80,7 +80,7 @@ class _Model:
 def augmentation_study(
     seed: int, training_functions: int = 3, points: int = 200, observations: int = 3, iterations: int = 200
 ) -> AugmentationStudy:
-    """Figure and table hyperbo_posterior: many points of a few functions stand in for more functions.
+    """Figure 6 and Table 2 (hyperbo_posterior): many points of a few functions stand in for more functions.
 
     The ground truth has a linear MLP mean, a Matern 5/2 kernel and noise. The pre-trained GP has the same
     structure but a squared exponential kernel, and minimises NLL; the single-task GP has a constant mean and

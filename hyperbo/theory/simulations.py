@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float64, Int
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.numerics import cholesky
-from hyperbo.theory.bounds import posterior_bound, variance_bias
-from hyperbo.theory.regret_bounds import RegretSetting, ucb_coefficient
+from hyperbo.theory.bounds import RegretSetting, posterior_bound, ucb_coefficient, variance_bias
 
 Rule = Literal["ucb", "alternative_ucb", "pi"]
 
@@ -41,7 +40,7 @@ def simulate_posteriors(
     simulations: int,
     seed: int,
 ) -> PosteriorSimulation:
-    """Pre-train by Proposition gpexist and condition on a test function, again and again.
+    """Pre-train by Proposition 4 (gpexist) and condition on a test function, many times.
 
     Row t of a Cholesky factor conditions input t on those before it: its diagonal is the predictive standard
     deviation, and the whitened observation times it the observation less its predictive mean.
@@ -49,12 +48,12 @@ def simulate_posteriors(
     Args:
       mean: ground truth mu* at the M inputs.
       noisy_covariance: ground truth covariance of observations there, noise included.
-      training_functions: N, more than M.
+      training_functions: N, more than M; the mean errors at t = M have a variance only for N > M + 1.
       simulations: how many times training functions and a test function are drawn.
       seed: of all draws.
 
     Raises:
-      InvalidInputError: there are no more training functions than inputs (Assumption finite).
+      InvalidInputError: training functions are not more than inputs, as Assumption 3 (finite) asks.
       NumericalError: the covariance is not positive definite.
     """
     inputs = len(mean)
@@ -82,12 +81,15 @@ def simulate_posteriors(
 def within_posterior_bound(
     simulation: PosteriorSimulation, training_functions: int, delta: float
 ) -> tuple[Bool[np.ndarray, "s m"], Bool[np.ndarray, "s m"]]:
-    """Where the two statements of Theorem posterior_bound came true: that on the mean, that on the variance.
+    """Where the statements of Theorem 5 (posterior_bound) on mean and on variance came true.
 
     Args:
       simulation: what happened.
-      training_functions: N.
+      training_functions: N, more than M + 1.
       delta: probability with which the statements may fail, together.
+
+    Raises:
+      InvalidInputError: N is at most M + 1, or delta is no probability between 0 and 1.
     """
     iterations = range(1, simulation.mean_errors.shape[1] + 1)
     bounds = [posterior_bound(training_functions, t, delta) for t in iterations]
@@ -131,15 +133,15 @@ def simulate_regret(
     simulations: int,
     seed: int,
 ) -> RegretSimulation:
-    """Optimise functions drawn from the ground truth with priors pre-trained on others, Algorithm HyperBO.
+    """Algorithm 1 (hyperbo) on functions drawn from the ground truth, with priors pre-trained on others.
 
     The paper leaves open how the estimated covariance divides into kernel and noise; here the noise is the
     true one, or half the smallest eigenvalue where that is less, so that the kernel stays positive definite.
     An input may be chosen again.
 
     Args:
-      rule: GP-UCB of Eq. (acfun-ucb) or Eq. (alternative_ucb) with the coefficient of their theorems, or
-        max-value PI with the function's true maximum as its target.
+      rule: GP-UCB of Eq. 21 (acfun-ucb) or Eq. 33 (alternative_ucb) with the coefficient of their theorems,
+        or max-value PI with the function's true maximum as its target.
       mean: ground truth mu* at the inputs.
       covariance: k* there, without noise.
       noise_variance: sigma*^2.
@@ -148,8 +150,8 @@ def simulate_regret(
       seed: of all draws.
 
     Raises:
-      InvalidInputError: there are no more training functions than inputs, or too few for the coefficient, or
-        the rule is unknown.
+      InvalidInputError: training functions are not more than inputs, as Assumption 3 (finite) asks, or are
+        too few for the coefficient; or the rule is unknown.
       NumericalError: the covariance is not positive definite without noise; nothing is added to it, since the
         functions would be draws of another truth.
     """
@@ -230,16 +232,16 @@ class _Belief(NamedTuple):
 def _estimates(
     observations: Float64[np.ndarray, "s n m"],
 ) -> tuple[Float64[np.ndarray, "s m"], Float64[np.ndarray, "s m m"]]:
-    """Maximum-likelihood mean and covariance of each set of functions, Eq. (estimate_mean_cov)."""
+    """Maximum-likelihood mean and covariance of each set of functions, Eq. 4 (estimate_mean_cov)."""
     mean = observations.mean(axis=1)
     centred = observations - mean[:, None, :]
     return mean, centred.transpose(0, 2, 1) @ centred / observations.shape[1]
 
 
 def _check_functions(training_functions: int, inputs: int) -> None:
-    if training_functions <= inputs + 1:
+    if training_functions <= inputs:
         raise InvalidInputError(
             f"{training_functions} training functions for {inputs} inputs",
             where="simulation",
-            fix="Theorem posterior_bound asks for more than one more",
+            fix="Assumption 3 (finite) asks for more functions than inputs",
         )

@@ -1,4 +1,4 @@
-"""The paper's synthetic studies on five inputs, as arrays: figures posterior, posterior_50 and my_label."""
+"""The paper's synthetic studies on five inputs: Figures 3 (my_label), 4 (posterior) and 5 (posterior_50)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.numerics import cholesky
-from hyperbo.objectives import ekl
+from hyperbo.objectives.ekl import ekl
 from hyperbo.theory.bounds import variance_bias
 from hyperbo.theory.gaussian import condition, mean_nll
 
@@ -42,11 +42,11 @@ class FiniteDomainStudy(NamedTuple):
 
 
 def finite_domain_study(training_functions: int, seed: int) -> FiniteDomainStudy:
-    """Figures posterior (10 training functions) and posterior_50 (50).
+    """Figures 4 (posterior, 10 training functions) and 5 (posterior_50, 50).
 
     The ground truth has zero mean, the squared exponential kernel with lengthscale and variance 1, and no
-    noise. MLE is Eq. (estimate_mean_cov); "unbiased" multiplies its posterior variance by N / (N - t); the
-    pre-trained model minimises EKL, Eq. (nondegenerate), over the two parameters of the kernel.
+    noise. MLE is Eq. 4 (estimate_mean_cov); "unbiased" multiplies its posterior variance by N / (N - t); the
+    pre-trained model minimises EKL, Eq. 7 (nondegenerate), over the two parameters of the kernel.
 
     Args:
       training_functions: N, at least 7: more than T + 1, with T = 5.
@@ -93,8 +93,8 @@ class LossLandscapes(NamedTuple):
       x: the inputs.
       training: training functions, one per row.
       values: of each parameter of `PARAMETERS`.
-      ekl: Eq. (degenerate) at each of these values.
-      nll: Eq. (nll) there, the mean over training functions.
+      ekl: Eq. 6 (degenerate) at each of these values.
+      nll: Eq. 13 (nll) there, the mean over training functions.
     """
 
     x: Float64[np.ndarray, " m"]
@@ -105,7 +105,7 @@ class LossLandscapes(NamedTuple):
 
 
 def loss_landscapes(seed: int, resolution: int = 50) -> LossLandscapes:
-    """Figure my_label: where the estimated covariance is degenerate, EKL and NLL have other minima.
+    """Figure 3 (my_label): where the estimated covariance is degenerate, EKL and NLL have other minima.
 
     Three functions on five standard normal inputs are drawn from a Matern 5/2 kernel with amplitude and
     lengthscale 1. The model has a constant mean and a squared exponential kernel; an amplitude is a standard

@@ -1,19 +1,35 @@
-"""Tuning with a pre-trained prior: where to try next, in any region, beside trials that still run."""
+"""Tuning with a pre-trained prior: what to try next, in any region, while other trials are still running."""
 
-from hyperbo.tuning.batches import BATCH_STRATEGIES, BatchStrategy, require_strategy
-from hyperbo.tuning.history import History
-from hyperbo.tuning.proposals import propose, trial_stream
-from hyperbo.tuning.region import Choices, Range, Region, coordinates
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+if TYPE_CHECKING:
+    from hyperbo.tuning.batches import BATCH_STRATEGIES, BatchStrategy
+    from hyperbo.tuning.optuna.sampler import HyperBOSampler
+    from hyperbo.tuning.proposals import propose
+    from hyperbo.tuning.region import Choices, Range, Region
+    from hyperbo.tuning.tuner import Tuner, TuningTrial
 
 __all__ = [
     "BATCH_STRATEGIES",
     "BatchStrategy",
     "Choices",
-    "History",
+    "HyperBOSampler",
     "Range",
     "Region",
-    "coordinates",
+    "Tuner",
+    "TuningTrial",
     "propose",
-    "require_strategy",
-    "trial_stream",
 ]
+# Imported when they are used: proposals need no Optuna.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "batches": ["BATCH_STRATEGIES", "BatchStrategy"],
+        "optuna.sampler": ["HyperBOSampler"],
+        "proposals": ["propose"],
+        "region": ["Choices", "Range", "Region"],
+        "tuner": ["Tuner", "TuningTrial"],
+    },
+)

@@ -1,7 +1,7 @@
-"""Points that are tried at the same time: how the trials that are still running change the next choice.
+"""Trials that run at the same time: how the running trials change the next proposal.
 
-Every strategy makes an acquisition function of the region's unit cube. Without running trials the first three
-are GP-UCB with the paper's online coefficient, Eq. (acfun-ucb).
+Every strategy gives an acquisition function of the region's unit cube. Without running trials the first three
+strategies are GP-UCB, Eq. 21 (acfun-ucb), with the paper's online coefficient.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from jax import lax
 from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from hyperbo.acquisition import ONLINE_UCB_COEFFICIENT, upper_confidence_bound
+from hyperbo.acquisition import ONLINE_UCB_COEFFICIENT
+from hyperbo.bayesopt.history import PaddedHistory, conditioned_values
+from hyperbo.bayesopt.propose import UpperConfidenceBound
+from hyperbo.compute.pytree import pytree
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import Posterior, condition
-from hyperbo.gp.pytree import pytree
-from hyperbo.tuning.history import Trials, conditioned_values
 
 BatchStrategy = Literal["kriging_believer", "constant_liar", "local_penalization", "thompson_sampling"]
 BATCH_STRATEGIES: tuple[BatchStrategy, ...] = get_args(BatchStrategy)
 Acquisition = Callable[[Float[Array, "n d"]], Float[Array, " n"]]
-# Where the largest slope of the mean is looked for, and a function drawn from the posterior is known.
+# Number of points at which the slope of the mean is computed, and at which a function is drawn.
 _SLOPES, _SAMPLED = 256, 512
 
 
 def require_strategy(name: str) -> BatchStrategy:
-    """The name, if it is that of a strategy.
+    """Check the name of a strategy, and return it.
 
     Raises:
-      InvalidInputError: it is not.
+      InvalidInputError: there is no such strategy.
     """
     for known in BATCH_STRATEGIES:
         if name == known:
@@ -56,25 +57,22 @@ class Box:
 
 
 @pytree
-class UpperConfidenceBound:
-    """GP-UCB of points of the region's unit cube."""
+class InBox:
+    """GP-UCB as a function of the region's unit cube; `inner` is that of the prior's coordinates."""
 
-    posterior: Posterior
+    inner: UpperConfidenceBound
     box: Box
 
     def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
-        """The posterior's mean and 1.8 of its standard deviations, noise included."""
-        x = self.box(t)
-        mean, variance = self.posterior.mean(x), self.posterior.variance(x)
-        noise = self.posterior.gp.noise_variance
-        return upper_confidence_bound(mean, variance, noise, jnp.zeros_like(noise), ONLINE_UCB_COEFFICIENT)
+        """The score of each point."""
+        return self.inner(self.box(t))
 
 
 @pytree
 class LocallyPenalised:
-    r"""The logarithm of softplus(GP-UCB), less what lies in the balls around the running trials.
+    r"""The logarithm of softplus(GP-UCB), with a penalty in the balls around the running trials.
 
-    Around a running trial x_j the maximum M cannot be nearer than (M - f(x_j)) / L, where L bounds the slope:
+    The maximum M cannot be nearer to a running trial x_j than (M - f(x_j)) / L, where L bounds the slope:
 
     .. math:: \ln \mathrm{softplus}(\alpha(x)) + \sum_j \ln \Phi\left(
               \frac{L \lVert x - x_j \rVert - M + \mu(x_j)}{\sigma(x_j)} \right)
@@ -82,16 +80,12 @@ class LocallyPenalised:
     Source: Gonzalez, Dai, Hennig and Lawrence, "Batch Bayesian Optimization via Local Penalization", 2016.
 
     Attributes:
-      inner: GP-UCB.
-      centres: inputs of all trials.
-      pending: which of them run.
-      mean: posterior mean there.
-      deviation: posterior standard deviation there, never 0.
-      slope: L.
-      best: M, the largest value so far or posterior mean seen.
+      centres: inputs of all trials; `pending` says which are running.
+      deviation: posterior standard deviation there, never 0; `mean` likewise.
+      best: M, the largest value so far or the largest posterior mean found; `slope` is L.
     """
 
-    inner: UpperConfidenceBound
+    ucb: InBox
     centres: Float[Array, "t d"]
     pending: Bool[Array, " t"]
     mean: Float[Array, " t"]
@@ -101,33 +95,28 @@ class LocallyPenalised:
 
     def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
         """The penalised score of each point."""
-        apart = self.inner.box(t)[:, None, :] - self.centres[None, :, :]
+        apart = self.ucb.box(t)[:, None, :] - self.centres[None, :, :]
         # The root of zero has no derivative; 1e-12 is far below any distance that matters.
         distance = jnp.sqrt(jnp.sum(apart**2, axis=2) + 1e-12)
         outside = norm.logcdf((self.slope * distance - self.best + self.mean) / self.deviation)
         penalty = jnp.sum(jnp.where(self.pending, outside, 0.0), axis=1)
-        return _log_softplus(self.inner(t)) + penalty
+        return _log_softplus(self.ucb(t)) + penalty
 
 
 def acquisition_of(
-    gp: GaussianProcess, trials: Trials, box: Box, strategy: BatchStrategy, mapped: bool
+    gp: GaussianProcess, history: PaddedHistory, box: Box, strategy: BatchStrategy, mapped: bool
 ) -> Acquisition:
-    """The acquisition function of a strategy that is maximised; that of `thompson_sampling` is `sampled`.
+    """The acquisition function that a strategy maximises; for `thompson_sampling` see `sampled`.
 
-    Args:
-      gp: the prior.
-      trials: of the run.
-      box: the region.
-      strategy: `kriging_believer` takes a running trial's value to be the posterior mean, which leaves the
-        mean as it is and the variance smaller (Ginsbourger, Le Riche and Carraro 2010); `constant_liar` takes
-        it to be the worst value so far (CL-min there); `local_penalization` keeps away from it.
-      mapped: whether the prior was trained on mapped values.
+    `kriging_believer` assumes that a running trial has the value of the posterior mean, which leaves the mean
+    unchanged and the variance smaller (Ginsbourger, Le Riche and Carraro 2010). `constant_liar` assumes the
+    worst value so far (their CL-min). `local_penalization` penalises points near running trials.
     """
-    values = conditioned_values(gp, trials, mapped)
-    posterior = condition(gp, trials.x, values, trials.finished)
+    values = conditioned_values(gp, history, mapped)
+    posterior = condition(gp, history.x, values, history.ended)
     if strategy == "local_penalization":
-        return _penalised(posterior, trials, box, values)
-    worst = jnp.min(jnp.where(trials.finished, values, jnp.inf))
+        return _penalised(posterior, history, box, values)
+    worst = jnp.min(jnp.where(history.ended, values, jnp.inf))
 
     def taken(posterior: Posterior, x: Float[Array, " d"]) -> Float[Array, ""]:
         believed = posterior.mean(x[None])[0]
@@ -135,19 +124,18 @@ def acquisition_of(
             return believed
         return jnp.where(jnp.isfinite(worst), worst, believed)
 
-    finished, pending = jnp.sum(trials.finished), jnp.sum(trials.pending)
     believing = lax.fori_loop(
-        finished,
-        finished + pending,
-        lambda row, known: known.observe(trials.x[row], taken(known, trials.x[row])),
+        history.ended_count,
+        history.ended_count + history.pending_count,
+        lambda row, known: known.observe(history.x[row], taken(known, history.x[row])),
         posterior,
     )
-    return UpperConfidenceBound(believing, box)
+    return _ucb(believing, box)
 
 
 def sampled(
     gp: GaussianProcess,
-    trials: Trials,
+    history: PaddedHistory,
     box: Box,
     t: Float[Array, "n d"],
     key: PRNGKeyArray,
@@ -155,40 +143,45 @@ def sampled(
 ) -> Float[Array, " n"]:
     """A function drawn from the posterior, at points of the region's unit cube: Thompson sampling.
 
-    Running trials take no part: the draws differ (Kandasamy et al., "Parallelised Bayesian Optimisation via
-    Thompson Sampling", AISTATS 2018). Only the first points have a value, the others -inf: the
-    covariance of all would be most of the cost of a choice.
+    Running trials are ignored, because the draws of different trials differ (Kandasamy et al., "Parallelised
+    Bayesian Optimisation via Thompson Sampling", AISTATS 2018). Only the first points get a value, the others
+    -inf: the covariance of all points would be most of the cost.
     """
-    values = conditioned_values(gp, trials, mapped)
-    drawn = condition(gp, trials.x, values, trials.finished).sample(key, 1, box(t[:_SAMPLED]))[0]
+    values = conditioned_values(gp, history, mapped)
+    drawn = condition(gp, history.x, values, history.ended).sample(key, 1, box(t[:_SAMPLED]))[0]
     return jnp.pad(drawn, (0, max(len(t) - _SAMPLED, 0)), constant_values=-jnp.inf)
 
 
+def _ucb(posterior: Posterior, box: Box) -> InBox:
+    coefficient = jnp.asarray(ONLINE_UCB_COEFFICIENT, posterior.whitened.dtype)
+    return InBox(UpperConfidenceBound(posterior, coefficient), box)
+
+
 def _penalised(
-    posterior: Posterior, trials: Trials, box: Box, values: Float[Array, " t"]
+    posterior: Posterior, history: PaddedHistory, box: Box, values: Float[Array, " t"]
 ) -> LocallyPenalised:
-    # The same points for every choice: the slope is that of the mean, not of a draw.
-    grid = box(jax.random.uniform(jax.random.key(0), (_SLOPES, trials.x.shape[1]), trials.x.dtype))
+    # The same points for every proposal: the slope is that of the mean, not of a draw.
+    grid = box(jax.random.uniform(jax.random.key(0), (_SLOPES, history.x.shape[1]), history.x.dtype))
     means, pull_back = jax.vjp(posterior.mean, grid)
     # Along a value that is held there is no distance.
     slopes = jnp.where(box.width > 0.0, pull_back(jnp.ones_like(means))[0], 0.0)
-    at_trials = posterior.mean(trials.x)
+    at_trials = posterior.mean(history.x)
     steepest = jnp.max(jnp.linalg.norm(slopes, axis=1))
-    best = jnp.max(jnp.where(trials.finished, values, -jnp.inf))
-    tiny = 1e-6 * jnp.sqrt(jnp.mean(posterior.gp.kernel.diagonal(posterior.gp.features(trials.x))))
+    best = jnp.max(jnp.where(history.ended, values, -jnp.inf))
+    tiny = 1e-6 * jnp.sqrt(jnp.mean(posterior.gp.kernel.diagonal(posterior.gp.features(history.x))))
     return LocallyPenalised(
-        UpperConfidenceBound(posterior, box),
-        trials.x,
-        trials.pending,
+        _ucb(posterior, box),
+        history.x,
+        history.pending,
         at_trials,
-        jnp.maximum(jnp.sqrt(posterior.variance(trials.x)), tiny),
-        # A mean that is flat wherever it was looked at has no slope to say how far apart trials should be.
+        jnp.maximum(jnp.sqrt(posterior.variance(history.x)), tiny),
+        # A mean that is flat at all these points has no slope that could keep trials apart.
         jnp.maximum(steepest, 1e-3),
-        jnp.maximum(best, jnp.max(jnp.where(trials.pending, at_trials, jnp.max(means)))),
+        jnp.maximum(best, jnp.max(jnp.where(history.pending, at_trials, jnp.max(means)))),
     )
 
 
 def _log_softplus(value: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Ln ln(1 + e^v), which for very negative v is v: there the softplus itself would be 0."""
+    """The logarithm of softplus, ln ln(1 + e^v); for very negative v it is v, where softplus would be 0."""
     is_low = value < -30.0
     return jnp.where(is_low, value, jnp.log(jax.nn.softplus(jnp.where(is_low, 0.0, value))))

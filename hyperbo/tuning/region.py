@@ -1,4 +1,4 @@
-"""The region that is searched: a user's ranges and choices, in the coordinates of a prior's search space."""
+"""The region to search: a user's ranges and choices, in the coordinates of a prior's search space."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
-from hyperbo.search_space import Parameter, SearchSpace
 
 # Rounding up and down in every axis of a region of many discrete ones would give too many points.
 _ROUNDED_AXES = 4
-_PLACES = {
+_DEFINED = {
     "linear": "give a finite value",
     "log": "give a finite value above 0",
     "log1m": "give a finite value below 1",
@@ -23,7 +23,7 @@ _PLACES = {
 
 @dataclass(frozen=True)
 class Range:
-    """The values from `lower` to `upper`; with a step, those a whole number of steps from `lower`."""
+    """The values from `lower` to `upper`; with a step, only `lower`, `lower + step`, and so on."""
 
     lower: float
     upper: float
@@ -32,21 +32,17 @@ class Range:
 
 @dataclass(frozen=True)
 class Choices:
-    """Some values, in any order."""
+    """A set of values, in any order."""
 
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """One parameter of the prior: where the region lies along it, in the prior's coordinate.
+    """The values that one parameter may take, in the unit interval of the prior.
 
-    Attributes:
-      parameter: of the prior.
-      start: coordinate of the smallest value.
-      width: from there to the largest; 0 where the value is fixed.
-      grid: of the values that may be tried, all; or None.
-      span: lower, upper and step in raw units.
+    The width is 0 where the value is fixed. `grid` has all allowed values; it is None for a range. `span` is
+    lower, upper and step in raw units.
     """
 
     parameter: Parameter
@@ -56,7 +52,7 @@ class _Axis:
     span: Range
 
     def raw(self, t: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """Raw values that may be tried, the nearest to those at shares of the width."""
+        """The allowed raw values nearest to points of the region, each from 0 to 1 along the width."""
         if self.width == 0.0:
             return np.full(len(t), self.span.lower)
         unit = self.start + self.width * t
@@ -66,7 +62,7 @@ class _Axis:
         return self._on_step(self.parameter.raw_value(unit))
 
     def around(self, t: float) -> list[float]:
-        """The values that may be tried on both sides of a share of the width; of a continuum the one."""
+        """The allowed values on both sides of a point, from 0 to 1 along the width; one if continuous."""
         (raw,) = self.parameter.raw_value(np.array([self.start + self.width * t]))
         if self.grid is not None:
             after = int(np.searchsorted(self.grid, raw))
@@ -87,10 +83,10 @@ class _Axis:
 
 @dataclass(frozen=True)
 class Region:
-    """What may be tried, of a prior's search space or beyond it; its own unit cube holds all of it.
+    """The allowed hyperparameters, inside a prior's search space or beyond it, with a unit cube of its own.
 
-    The paper's Case I: the same parameters in other ranges. A range inside the prior's is a part of its unit
-    cube. One that goes further reaches outside of it, where the prior says little but is defined.
+    This is the paper's Case I: the same parameters in other ranges. A range inside the prior's is a part of
+    the prior's unit cube. A wider range reaches outside of it, where the prior is defined but knows little.
 
     Attributes:
       space: of the prior.
@@ -102,11 +98,11 @@ class Region:
 
     @classmethod
     def of(cls, space: SearchSpace, ranges: Mapping[str, Range | Choices | float]) -> Region:
-        """Place ranges, choices and fixed values into a search space; the others have the prior's range.
+        """The region of some ranges, choices and fixed values; other parameters have the prior's range.
 
         Raises:
-          InvalidInputError: a name is not in the search space, a range is empty, or a value has no place
-            under the scaling of its parameter.
+          InvalidInputError: a name is not in the search space, a range is empty, or a parameter's scaling is
+            not defined at a value, such as the logarithm at 0.
 
         >>> space = SearchSpace((Parameter("learning_rate", 1e-4, 1.0, "log"),))
         >>> region = Region.of(space, {"learning_rate": Range(1e-2, 1.0)})
@@ -129,16 +125,16 @@ class Region:
 
     @property
     def width(self) -> Float64[np.ndarray, " d"]:
-        """How far the region reaches from there in each coordinate."""
+        """The size of the region in each coordinate of the prior."""
         return np.array([axis.width for axis in self.axes])
 
     @property
     def is_continuous(self) -> bool:
-        """Whether nothing has to be rounded."""
+        """Whether all parameters are continuous or fixed, so that nothing has to be rounded."""
         return all(axis.grid is None and axis.span.step is None for axis in self.axes)
 
     def raw(self, t: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Raw values of points of the region's unit cube, rounded to what may be tried."""
+        """Raw values of points of the region's unit cube, rounded to allowed values."""
         return np.stack([axis.raw(t[:, i]) for i, axis in enumerate(self.axes)], axis=1)
 
     def own(self, x: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
@@ -147,7 +143,7 @@ class Region:
         return (x - self.start) / width
 
     def around(self, t: Float64[np.ndarray, " d"]) -> Float64[np.ndarray, "n d"]:
-        """Raw points that may be tried around a point: rounded up and down in the first discrete axes."""
+        """The allowed raw points around a point, rounded up and down in the first discrete axes."""
         discrete = [i for i, axis in enumerate(self.axes) if axis.grid is not None or axis.span.step]
         near = [
             axis.around(float(t[i])) if i in discrete[:_ROUNDED_AXES] else axis.raw(t[i : i + 1]).tolist()
@@ -160,7 +156,7 @@ def coordinates(space: SearchSpace, raw: Float64[np.ndarray, "n d"]) -> Float64[
     """Raw hyperparameters in the coordinates of a search space, also outside of its ranges.
 
     Raises:
-      InvalidInputError: a value has no place under its parameter's scaling.
+      InvalidInputError: a parameter's scaling is not defined at a value, such as the logarithm at 0.
 
     >>> space = SearchSpace((Parameter("learning_rate", 1e-4, 1.0, "log"),))
     >>> coordinates(space, np.array([[1e-6]])).round(3).tolist()
@@ -173,8 +169,8 @@ def coordinates(space: SearchSpace, raw: Float64[np.ndarray, "n d"]) -> Float64[
         row, column = np.argwhere(~np.isfinite(unit))[0]
         parameter = space.parameters[column]
         raise InvalidInputError(
-            f"{parameter.name} = {raw[row, column]} has no place under {parameter.scaling} scaling",
-            fix=_PLACES[parameter.scaling],
+            f"{parameter.scaling} scaling is not defined at {parameter.name} = {raw[row, column]}",
+            fix=_DEFINED[parameter.scaling],
         )
     return unit
 

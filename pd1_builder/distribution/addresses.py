@@ -1,4 +1,4 @@
-"""Addresses of places: which kind of place one is of; none that holds a secret."""
+"""The place at an address. Addresses that hold a secret are refused."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import url2pathname
 
 from hyperbo.errors import InvalidInputError
-from pd1_builder.distribution.folder import FolderPlace
 from pd1_builder.distribution.places import Place, WritablePlace
+from pd1_builder.distribution.writable_places import FolderPlace, ObjectStorePlace
 
-# A scheme, also of what is mistyped: that is no folder to be made.
+# Anything that begins like a scheme, so that a mistyped URL is not taken for a folder.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(/|:)")
 
 
-def place(url: str | Path) -> Place:
-    """The place at a URL, or at a path of this machine.
+def place_at(url: str | Path) -> Place:
+    """The place at a URL or at a path of this machine, to read from.
 
     Raises:
-      InvalidInputError: it is no address of a folder, or holds a secret.
-      NotAvailableError: nothing is installed that reads such URLs.
+      InvalidInputError: the address is not that of a folder, or holds a secret.
+      NotAvailableError: the package for such URLs is not installed.
+      UnreachableError: the store cannot be reached.
     """
     url = str(url)
     _refuse_secrets(url)
@@ -28,29 +29,28 @@ def place(url: str | Path) -> Place:
         from pd1_builder.distribution.web import WebPlace
 
         return WebPlace(url)
-    return writable_place(url)
+    return writable_place_at(url)
 
 
-def writable_place(url: str | Path) -> WritablePlace:
-    """The place at a URL, or at a path of this machine, to publish to.
+def writable_place_at(url: str | Path) -> WritablePlace:
+    """The place at a URL or at a path of this machine, to publish to.
 
     Raises:
-      InvalidInputError: it is no address of a folder, holds a secret, or is that of a web server.
-      NotAvailableError: nothing is installed that writes to such URLs.
+      InvalidInputError: the address is not that of a folder, holds a secret, or is that of a web server.
+      NotAvailableError: the package for such URLs is not installed.
+      UnreachableError: the store cannot be reached.
     """
     url = str(url)
     _refuse_secrets(url)
     scheme = _scheme(url)
     if scheme in ("http", "https"):
         raise InvalidInputError(
-            "a web server is read, not written to",
+            "a web server can only be read",
             where=url,
             fix="publish to the folder that it serves, or to an object store",
         )
     if scheme in ("", "file"):
         return FolderPlace(Path(url2pathname(urlsplit(url).path)) if scheme else Path(url).expanduser())
-    from pd1_builder.distribution.object_store import ObjectStorePlace
-
     return ObjectStorePlace(url)
 
 
@@ -61,24 +61,24 @@ def _scheme(url: str) -> str:
 def _refuse_secrets(url: str) -> None:
     if not url.strip():
         raise InvalidInputError(
-            "the address is empty", fix="write a folder, or a URL such as s3://bucket/data"
+            "the address is empty", fix="give a folder, or a URL such as s3://bucket/data"
         )
     if not _ADDRESS.match(url):
         return
-    # Nothing of the address is shown: wherever a password was put, it must not get into a log.
+    # No part of the address is shown, because it may hold a password, which must not get into a log.
     if "@" in url or "?" in url or "#" in url:
         raise InvalidInputError(
             "an address must hold no user, password, query or fragment",
-            fix="keep secrets in the environment, where no log shows them",
+            fix="put secrets into environment variables, which no log shows",
         )
     parts = _split(url)
     if url.count("://") != 1 or "::" in url or any(map(str.isspace, url)):
         raise InvalidInputError(
-            "an address is malformed, or several in one",
-            fix="write such as https://example.org/data, and several with blanks between them",
+            "an address is malformed, or holds several addresses",
+            fix="give a URL such as https://example.org/data, and put blanks between several",
         )
     if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
-        raise InvalidInputError("a file:// address names another machine", fix="write file:///folder")
+        raise InvalidInputError("a file:// address names another machine", fix="give file:///folder")
 
 
 def _split(url: str) -> SplitResult:
@@ -86,5 +86,5 @@ def _split(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError:
         raise InvalidInputError(
-            "an address is malformed", fix="write a URL such as https://example.org/data"
+            "an address is malformed", fix="give a URL such as https://example.org/data"
         ) from None

@@ -1,4 +1,4 @@
-"""Connections to web servers that can be ended while an answer is waited for."""
+"""Connections to web servers that can be closed while they wait for an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from urllib3 import HTTPConnectionPool
 
 
 class _Adapter(HTTPAdapter):
-    """Knows the connection in use: one that has not answered yet could not be shut down otherwise."""
+    """Remembers the connection in use, so that it can be shut down before the server has answered."""
 
     connection: Any = None
 
@@ -35,7 +35,7 @@ class _Adapter(HTTPAdapter):
 
 
 class Session(requests.Session):
-    """Follows no redirect: requests would read its body whole, even where it was told not to follow."""
+    """A session that does not see redirects. Otherwise requests would read their whole bodies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,31 +44,31 @@ class Session(requests.Session):
         self.mount("http://", self._adapter)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """None, whatever the answer."""
+        """None for every response."""
         return None
 
     def descriptor(self) -> int:
-        """That of the connection in use.
+        """The file descriptor of the connection in use.
 
         Raises:
-          AttributeError: there is none.
+          AttributeError: there is no connection.
         """
         return self._adapter.connection.sock.fileno()
 
 
-class Watch:
-    """Shuts down a connection on which nothing of a file comes for too long, whatever else does.
+class Watchdog:
+    """Shuts down a connection that brings no content of a file for too long, whatever else it brings.
 
-    Time-outs of sockets are for a server that is silent, and start anew with each byte.
+    The time-out of a socket does not do this: it starts again with each byte of any kind.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._deadline, self._has_cut = seconds, math.inf, False
         self._descriptor: Callable[[], int] = lambda: -1
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._look, name="watchdog", daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Watchdog:
         self._thread.start()
         return self
 
@@ -77,11 +77,11 @@ class Watch:
         self._thread.join()
 
     @contextmanager
-    def waiting(self, descriptor: Callable[[], int]) -> Iterator[None]:
-        """While its block runs, the connection of a descriptor is watched.
+    def watching(self, descriptor: Callable[[], int]) -> Iterator[None]:
+        """Watch the connection of a file descriptor while the block runs.
 
         Raises:
-          TimeoutError: it was shut down.
+          TimeoutError: the connection was shut down.
         """
         self._descriptor, self._deadline = descriptor, time.monotonic() + self._seconds
         try:
@@ -92,18 +92,18 @@ class Watch:
         finally:
             self._deadline = math.inf
         if self._has_cut:
-            raise TimeoutError(f"the server sends nothing of the file for {self._seconds:g} seconds")
+            raise TimeoutError(f"the server has sent no content of the file for {self._seconds:g} seconds")
 
     def _look(self) -> None:
         while not self._ended.wait(self._seconds / 8):
             if time.monotonic() < self._deadline:
                 continue
             self._has_cut = True
-            # A connection that is not there yet is shut down next time.
+            # A connection that does not exist yet is shut down at the next look.
             with (
                 suppress(OSError, AttributeError, ValueError),
                 socket.socket(fileno=os.dup(self._descriptor())) as connection,
             ):
-                # Closed by a reset then, or the server would wait for somebody to read what it sends.
+                # Closed by a reset, because otherwise the server would wait until its bytes are read.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.shutdown(socket.SHUT_RDWR)

@@ -1,25 +1,27 @@
 """The index of a place: which versions are published there.
 
-A version exists once its entry does, a small file of its own that is created in one step and never changed.
-`index.json` lists all entries, for a web server shows no folders.
+Each version has an entry, a small file that is created in one step and never changes. A version is published
+once its entry exists. `index.json` lists all entries, because a web server does not list folders.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError, VersionConflictError
-from hyperbo.printable import printable
-from pd1_builder.catalog import version_folder, version_numbers
-from pd1_builder.diff import Changes
+from pydantic import StringConstraints
+
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.storage.printable import printable
+from hyperbo.storage.validation import validated
+from pd1_builder.compare.diff import Changes
 from pd1_builder.distribution.places import MissingError, Place, WritablePlace, read_small
-from pd1_builder.manifest_fields import DATASET, SHA256, VERSION, is_count, require
+from pd1_builder.version.catalog import version_folder, version_numbers
+from pd1_builder.version.manifest import DATASET, Count, Dataset, Sha256, Version
 
 INDEX_NAME = "index.json"
 INDEX_FOLDER = "index"
@@ -27,40 +29,33 @@ _LOGGER = logging.getLogger(__name__)
 _LARGEST_INDEX = 16 << 20
 _LARGEST_ENTRY = 1 << 20
 _FORMAT = 1
-_PATTERNS = {
-    "dataset": DATASET,
-    "version": VERSION,
-    "revision": SHA256,
-    "content_hash": SHA256,
-    "published": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
-}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A published version.
+    """The entry of a published version.
 
     Attributes:
       dataset: `<name>/<config>`.
-      version: semantic version.
-      revision: SHA-256 of its `manifest.json`; pins every byte of it.
-      parent: version that it follows; None for the first.
+      version: its number.
+      revision: SHA-256 of its `manifest.json`, which fixes every byte of the version.
+      parent: number of the version that it follows; None for the first.
       content_hash: identity of its records.
-      records: number of them, by split.
-      tasks: number of them.
-      size: bytes of all its files.
-      published: when, in UTC, such as 2026-11-22T10:00:00Z.
+      records: number of records, by split.
+      tasks: number of tasks.
+      size: size of all its files in bytes.
+      published: time of publication in UTC, such as 2026-11-22T10:00:00Z.
     """
 
-    dataset: str
-    version: str
-    revision: str
-    parent: str | None
-    content_hash: str
-    records: Mapping[str, int]
-    tasks: int
-    size: int
-    published: str
+    dataset: Dataset
+    version: Version
+    revision: Sha256
+    parent: Version | None
+    content_hash: Sha256
+    records: Mapping[str, Count]
+    tasks: Count
+    size: Count
+    published: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z$")]
 
     @property
     def reference(self) -> str:
@@ -69,7 +64,7 @@ class Entry:
 
     @property
     def folder(self) -> str:
-        """Where its files are, relative to the place."""
+        """The folder of its files, relative to the place."""
         return f"{self.dataset}/{self.version}"
 
     @property
@@ -78,45 +73,67 @@ class Entry:
         return f"{INDEX_FOLDER}/{self.folder}.json"
 
 
-def read_index(source: Place) -> tuple[Entry, ...]:
+@dataclass(frozen=True)
+class _Index:
+    format: Literal[1]
+    versions: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class _Changes:
+    bump: str
+    breaking: tuple[str, ...]
+    additions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _EntryFile:
+    format: Literal[1]
+    version: Entry
+    changes: _Changes | None
+
+
+def read_index(place: Place) -> tuple[Entry, ...]:
     """The versions published at a place, sorted by dataset, then by version.
 
     Raises:
-      NotAvailableError, UnreachableError: there is no index, or it cannot be read.
-      VersionConflictError: it is damaged or too large, or has a format that is not understood.
+      NotAvailableError: there is no index, or it may not be read.
+      UnreachableError: the index cannot be read now.
+      VersionConflictError: the index is damaged, too large, or of an unknown format.
     """
-    where = f"{source.url}/{INDEX_NAME}"
+    where = f"{place.url}/{INDEX_NAME}"
     try:
-        content = read_small(source, INDEX_NAME, _LARGEST_INDEX)
+        content = read_small(place, INDEX_NAME, _LARGEST_INDEX)
     except MissingError as error:
-        raise NotAvailableError(f"nothing is published at {source.url}: {error}") from error
+        raise NotAvailableError(f"nothing is published at {place.url}: {error}") from error
     with _explaining_damage(where):
-        listed = _fields(content)["versions"]
-        require(isinstance(listed, list), "versions")
-        return _sorted(map(_entry, listed))
+        return _sorted(validated(_Index, json.loads(content), "").versions)
 
 
-def find_entry(source: Place, reference: str) -> Entry:
-    """The entry of a version by `<name>/<config>:<version>`; without a version, the newest that is listed.
+def find_entry(place: Place, reference: str) -> Entry:
+    """The entry of a version by its reference, `<name>/<config>:<version>`; without a version, the newest.
 
     Raises:
       InvalidInputError: the reference is malformed.
-      NotAvailableError: there is no such version; the message lists those that are. Or as `read_index`.
-      VersionConflictError: as `read_index`.
+      NotAvailableError: the place does not have the version, the message lists those that it has; or there is
+        no index, or it may not be read.
+      UnreachableError: the index cannot be read now.
+      VersionConflictError: the index is damaged, too large, or of an unknown format.
     """
-    entries, where = read_index(source), source.url
+    entries, where = read_index(place), place.url
     dataset, colon, version = reference.partition(":")
     if not DATASET.fullmatch(dataset):
         known = ", ".join(sorted({entry.dataset for entry in entries if entry.dataset.startswith(dataset)}))
         raise InvalidInputError(
-            f"dataset {dataset!r}", fix=f"write <name>/<config>; {where} has {known or 'none of that name'}"
+            f"dataset {dataset!r}",
+            fix=f"write <name>/<config>; {where} has {known or 'no dataset of that name'}",
         )
     version_folder(dataset, version if colon else "0.0.0")
     known = [entry for entry in entries if entry.dataset == dataset]
     chosen = [entry for entry in known if not colon or entry.version == version]
     if not chosen:
-        # Of several who published at once the last may have ended before it had listed all.
-        if colon and (unlisted := read_entry(source, f"{dataset}/{version}")):
+        # If several processes published at once, the last one may have ended before it listed all entries.
+        if colon and (unlisted := read_entry(place, f"{dataset}/{version}")):
             return unlisted[0]
         names = ", ".join(entry.version for entry in known) or "none"
         raise NotAvailableError(f"{reference} is not published at {where} (versions of {dataset}: {names})")
@@ -124,48 +141,45 @@ def find_entry(source: Place, reference: str) -> Entry:
 
 
 def create_entry(target: WritablePlace, entry: Entry, changes: Changes | None) -> None:
-    """Make a version exist whose files are all there.
+    """Create the entry of a version with what changed since its parent; None if that is not known.
 
-    Args:
-      target: the place.
-      entry: of the version.
-      changes: what changed since its parent; None where that is not known.
+    All files of the version must be at the place already.
 
     Raises:
-      FileExistsError: the version exists.
+      FileExistsError: the version has an entry.
+      UnreachableError: the place cannot be written to now.
     """
     stated = {"bump": changes.bump} | changes._asdict() if changes else None
     target.create(entry.name, _text({"format": _FORMAT, "version": asdict(entry), "changes": stated}))
 
 
-def read_entry(source: Place, folder: str) -> tuple[Entry, Changes | None] | None:
-    """The entry of a version by its folder, and what changed since its parent; None where there is none.
+def read_entry(place: Place, folder: str) -> tuple[Entry, Changes | None] | None:
+    """The entry of a version, and what changed since its parent; None if the place has no entry.
+
+    The folder is that of the version, `<name>/<config>/<version>`.
 
     Raises:
-      NotAvailableError, UnreachableError: it cannot be read.
-      VersionConflictError: it is damaged, or has a format that is not understood.
+      NotAvailableError: the entry may not be read.
+      UnreachableError: the entry cannot be read now.
+      VersionConflictError: the entry is damaged or of an unknown format.
     """
     name = f"{INDEX_FOLDER}/{folder}.json"
-    where = f"{source.url}/{name}"
+    where = f"{place.url}/{name}"
     try:
-        content = read_small(source, name, _LARGEST_ENTRY)
+        content = read_small(place, name, _LARGEST_ENTRY)
     except MissingError:
         return None
     with _explaining_damage(where):
-        fields = _fields(content)
-        stated = fields["changes"]
-        if stated is not None:
-            phrases = (*stated["breaking"], *stated["additions"])
-            require(all(isinstance(phrase, str) for phrase in phrases), "changes")
-            stated = Changes(tuple(stated["breaking"]), tuple(stated["additions"]))
-        return _entry(fields["version"]), stated
+        found = validated(_EntryFile, json.loads(content), "")
+        stated = found.changes
+        return found.version, Changes(stated.breaking, stated.additions) if stated else None
 
 
 def list_entries(target: WritablePlace) -> None:
-    """Write `index.json` anew from the entries; what else lies in their folder is left out, with a warning.
+    """Write `index.json` from the entries. Other files in their folder are left out, with a warning.
 
-    Where nothing keeps other processes away meanwhile, the one that writes last looks once more at what there
-    is, and writes again if an entry was added.
+    Not every place has a lock. Therefore each process lists the entries again after it has written, and
+    writes again if one was added.
     """
     listed: tuple[str, ...] | None = None
     with target.alone():
@@ -184,7 +198,7 @@ def _listed(target: WritablePlace, name: str) -> Entry | None:
         _LOGGER.warning("%s", error)
         return None
     if found is None or found[0].name != name:
-        _LOGGER.warning("%s/%s is no entry of a version; it is not listed", target.url, name)
+        _LOGGER.warning("%s/%s is not the entry of a version; it is not listed", target.url, name)
         return None
     return found[0]
 
@@ -197,31 +211,12 @@ def _text(fields: Mapping[str, Any]) -> bytes:
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
-def _fields(content: bytes) -> dict[str, Any]:
-    fields = json.loads(content)
-    require(isinstance(fields, dict) and fields["format"] == _FORMAT, "format")
-    return fields
-
-
-def _entry(fields: Any) -> Entry:
-    entry = Entry(**fields)
-    for name, pattern in _PATTERNS.items():
-        value = getattr(entry, name)
-        require(isinstance(value, str) and pattern.fullmatch(value) is not None, name)
-    require(entry.parent is None or VERSION.fullmatch(entry.parent) is not None, "parent")
-    require(isinstance(entry.records, dict) and all(map(is_count, entry.records.values())), "records")
-    require(is_count(entry.tasks) and is_count(entry.size), "size")
-    return entry
-
-
 @contextmanager
 def _explaining_damage(where: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, HyperBOError):
-            raise
+    except (ValueError, RecursionError) as error:
         raise VersionConflictError(
-            f"{where}: is damaged, or of another format ({printable(error, 200)}); "
-            "who publishes there mends it by publishing a version again"
+            f"{where}: is damaged, or of an unknown format ({printable(error, 200)}); "
+            "its owner can repair it by publishing a version there again"
         ) from error

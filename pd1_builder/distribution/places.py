@@ -1,4 +1,4 @@
-"""Places where versions are published: what can be read there, and written."""
+"""Places: folders where versions are published, and what can be read from them and written to them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import NamedTuple, Protocol
 
 from hyperbo.errors import NotAvailableError, VersionConflictError
 
-# Not even a slow line needs so long for a small file.
+# Even a slow connection needs less time for a small file.
 _SECONDS_FOR_SMALL = 120.0
 
 
 class MissingError(NotAvailableError):
-    """A file that a place does not have."""
+    """A place does not have a file."""
 
 
 class Opened(NamedTuple):
-    """A file being read.
+    """An open file of a place.
 
     Attributes:
-      start: offset of the first byte that comes; 0 where the place cannot begin later.
-      chunks: its content from there on, as it is sent.
-      decoded: the same without the encoding that the place says it is sent in; None where it says none. Only
-        one of the two can be read.
+      start: offset of the first byte that comes; 0 if the place cannot begin at a later one.
+      chunks: the content from there on, as it is sent.
+      decoded: the content without the encoding in which the place says that it sends it; None if it names no
+        encoding. Only one of `chunks` and `decoded` can be read.
     """
 
     start: int
@@ -34,81 +34,82 @@ class Opened(NamedTuple):
 
 
 class Place(Protocol):
-    """A folder that can be read, whole files or from an offset on."""
+    """A folder from which files can be read, from their beginning or from an offset on."""
 
     @property
     def url(self) -> str:
-        """Where it is, for people."""
+        """Its address, for people."""
         ...
 
     def open(self, name: str, start: int = 0) -> AbstractContextManager[Opened]:
         """Read a file.
 
         Args:
-          name: relative to the place, with slashes.
-          start: offset to begin at.
+          name: path of the file relative to the place, with slashes.
+          start: offset to begin at, in bytes.
 
         Raises:
           MissingError: there is no such file.
-          NotAvailableError: it may not be read.
-          UnreachableError: it cannot be read now.
-          VersionConflictError: it lies outside the place.
+          NotAvailableError: the file may not be read.
+          UnreachableError: the file cannot be read now.
+          VersionConflictError: the file lies outside the place.
         """
         ...
 
 
 class WritablePlace(Place, Protocol):
-    """A folder that versions can be published to."""
+    """A place to which versions can be published."""
 
     def put(self, name: str, path: Path) -> None:
-        """Write a file, whole or not at all, from one of this machine."""
+        """Copy a file of this machine to the place, completely or not at all."""
         ...
 
     def create(self, name: str, content: bytes) -> None:
-        """Write a file in one step unless there is one.
+        """Write a new file in one step.
 
         Raises:
-          FileExistsError: there is.
+          FileExistsError: the file exists.
         """
         ...
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file in one step: a reader sees the old content or the new."""
+        """Write a file in one step. A reader sees either the old content or the new one."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file. It need not exist."""
         ...
 
     def alone(self) -> AbstractContextManager[object]:
-        """Keep other processes from this block meanwhile, where the place has a means to."""
+        """Lock the block against other processes, if the place has locks."""
         ...
 
     def sizes(self, folder: str) -> Mapping[str, int]:
-        """Bytes of the files below a folder, by name relative to the place, sorted; none without a folder."""
+        """Sizes in bytes of the files below a folder, by their sorted paths relative to the place."""
         ...
 
 
-def read_small(source: Place, name: str, largest: int) -> bytes:
-    """The content of a file that must be small: what is larger, or does not come to an end, is not read on.
+def read_small(place: Place, name: str, largest: int) -> bytes:
+    """The content of a small file, of at most `largest` bytes. Reading stops at this and at a limit of time.
 
     Raises:
-      VersionConflictError: it is larger than `largest` bytes.
-      NotAvailableError: it takes longer than two minutes; or as `Place.open`.
-      UnreachableError: as `Place.open`.
+      MissingError: there is no such file.
+      NotAvailableError: the file may not be read, or takes longer than two minutes.
+      UnreachableError: the file cannot be read now.
+      VersionConflictError: the file is larger, or lies outside the place.
     """
     content, deadline = bytearray(), time.monotonic() + _SECONDS_FOR_SMALL
-    with source.open(name) as opened:
+    with place.open(name) as opened:
         for chunk in opened.chunks if opened.decoded is None else opened.decoded:
             content += chunk
             if time.monotonic() > deadline:
                 raise NotAvailableError(
-                    f"{source.url}/{name} has not come to its end within {_SECONDS_FOR_SMALL:g} seconds; "
-                    "try again later, or another place"
+                    f"{place.url}/{name} did not end within {_SECONDS_FOR_SMALL:g} seconds; "
+                    "try again later, or use another place"
                 )
             if len(content) > largest:
                 raise VersionConflictError(
-                    f"{source.url}/{name} has more than {largest} bytes, as no such file has; "
-                    "ask who publishes it"
+                    f"{place.url}/{name} has more than {largest} bytes, too many for such a file; "
+                    "tell the owner of the place"
                 )
     return bytes(content)

@@ -1,4 +1,4 @@
-"""Signatures of manifests, in the format of minisign: who published a version, apart from where it lies."""
+"""Signatures of manifests in the format of minisign. They show who published a version, at any place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
-from hyperbo.printable import printable
+from hyperbo.storage.printable import printable
 
 PASSWORD_VARIABLE = "HYPERBO_SIGNING_PASSWORD"
 LARGEST_SIGNATURE = 16 << 10
@@ -15,20 +15,16 @@ _LONGEST_PATH = 1_000
 
 
 def sign(content: bytes, key: Path, comment: str) -> bytes:
-    """Sign the content of a manifest.
+    """Sign the content of a manifest, and a comment for people, by the key in a file of `minisign -G`.
 
-    Args:
-      content: of `manifest.json`.
-      key: file of a secret key that `minisign -G` made; where it has a password, that is in the environment
-        variable `HYPERBO_SIGNING_PASSWORD`.
-      comment: signed with it, for people.
+    If the key has a password, it is read from the environment variable `HYPERBO_SIGNING_PASSWORD`.
 
     Returns:
       The content of `manifest.json.minisig`.
 
     Raises:
-      InvalidInputError: the file is no secret key, or the password is wrong or missing.
-      NotAvailableError: the library is not installed.
+      InvalidInputError: the file is not a secret key, or the password is wrong or missing.
+      NotAvailableError: py-minisign is not installed.
     """
     minisign = _library()
     try:
@@ -38,7 +34,7 @@ def sign(content: bytes, key: Path, comment: str) -> bytes:
             return bytes(secret.sign(content, trusted_comment=comment)) + b"\n"
     except KeyError as error:
         raise InvalidInputError(
-            "the key has a password", where=str(key), fix=f"put it into the variable {PASSWORD_VARIABLE}"
+            "the key has a password", where=str(key), fix=f"set the variable {PASSWORD_VARIABLE}"
         ) from error
     except (minisign.Error, OSError, ValueError) as error:
         raise InvalidInputError(
@@ -47,18 +43,14 @@ def sign(content: bytes, key: Path, comment: str) -> bytes:
 
 
 def check_signature(content: bytes, signature: bytes | None, public_key: str, where: str) -> None:
-    """Hold the content of a manifest to a key that the reader trusts.
+    """Check that the content of a manifest is signed by a public key, given itself or by its file.
 
-    Args:
-      content: of `manifest.json`.
-      signature: of `manifest.json.minisig`; None where there is none.
-      public_key: the key, or the path of a file that holds it.
-      where: the manifest is from.
+    `where` says in messages where the manifest lies. The signature is None if there is none.
 
     Raises:
-      VersionConflictError: it is not signed, or not by that key, or was changed since.
-      InvalidInputError: the key is none.
-      NotAvailableError: the library is not installed.
+      VersionConflictError: the manifest is not signed, is signed by another key, or has changed since.
+      InvalidInputError: `public_key` is not a public key.
+      NotAvailableError: py-minisign is not installed.
     """
     minisign = _library()
     is_file = len(public_key) < _LONGEST_PATH and Path(public_key).is_file()
@@ -66,19 +58,19 @@ def check_signature(content: bytes, signature: bytes | None, public_key: str, wh
         read = minisign.PublicKey.from_file if is_file else minisign.PublicKey.from_base64
         trusted = read(public_key)
     except (minisign.Error, OSError, ValueError) as error:
-        what = str(error) if is_file else f"no file of that name, and no key either ({error})"
+        what = str(error) if is_file else f"is neither a file nor a key ({error})"
         raise InvalidInputError(
-            # Somebody may have given the secret key: it is not to be seen.
+            # Shortened, in case the user gave the secret key.
             f"public key {printable(public_key, 12)!r}: {what}",
             fix="give the file minisign.pub, or its second line",
         ) from error
     if signature is None:
-        raise VersionConflictError(f"{where} is not signed, and a public key was given; do not use it")
+        raise VersionConflictError(f"{where} is not signed, but a public key was given; do not use it")
     try:
         trusted.verify(content, minisign.Signature.from_bytes(signature))
     except (minisign.Error, ValueError) as error:
         raise VersionConflictError(
-            f"{where} is not signed by the public key given ({error}); do not use it"
+            f"{where} is not signed by the given public key ({error}); do not use it"
         ) from error
 
 

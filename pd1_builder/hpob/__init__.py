@@ -1,1 +1,5 @@
-"""HPO-B: tables of evaluated hyperparameters from OpenML. The card is README.md."""
+"""HPO-B: evaluated hyperparameters of machine-learning methods on OpenML tasks. Its card is README.md."""
+
+from pd1_builder.hpob.recipe import CONFIGURATIONS, hpob_recipe
+
+__all__ = ["CONFIGURATIONS", "hpob_recipe"]

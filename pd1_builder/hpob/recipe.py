@@ -1,11 +1,11 @@
-"""What makes HPO-B's records from the files of its archive."""
+"""The recipe of HPO-B, for the files of its archive."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from pd1_builder.recipe import Recipe
+from pd1_builder.builder.recipe import Recipe
 from pipelines.hpob.layout import METRIC, SEARCH_SPACES, mixed_columns, read_descriptors
 from pipelines.hpob.raw_files import find_hpob_files, read_initialisations
 
@@ -15,14 +15,14 @@ _MIT = "https://opensource.org/license/mit"
 
 
 def hpob_recipe(config: str, raw: Path) -> Recipe:
-    """Find HPO-B's files, and say what makes records of them.
+    """Find HPO-B's files, and return the recipe of their records.
 
     Args:
-      config: the id of a search space, or `all`.
+      config: id of a search space, or `all`.
       raw: folder of the files.
 
     Raises:
-      InvalidInputError: the files cannot be used.
+      InvalidInputError: a file is missing or cannot be used.
     """
     search_space = None if config == ALL else config
     files = find_hpob_files(raw, search_space)
@@ -32,7 +32,7 @@ def hpob_recipe(config: str, raw: Path) -> Recipe:
     described = [description] if description else [descriptions[name] for name in sorted(descriptions)]
 
     def curate(folder: Path) -> Any:
-        from pipelines.build import SpillCurated
+        from pipelines.curate.build import SpillCurated
         from pipelines.hpob.parse import ParseHpob
 
         return ParseHpob(descriptions, initialisations, search_space) | SpillCurated(folder)

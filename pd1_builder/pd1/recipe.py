@@ -1,4 +1,4 @@
-"""What makes PD1's records from the files of its release, or of a collection in the same layout."""
+"""The recipe of PD1, for the files of its release or of a collection in the same layout."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hyperbo.search_space import PD1_SEARCH_SPACE
-from pd1_builder.recipe import Recipe
-from pipelines.pd1_layout import ERROR_RATES, pd1_layout
-from pipelines.raw_files import describe_raw_files, find_raw_files
+from hyperbo.data.search_space import PD1_SEARCH_SPACE
+from pd1_builder.builder.recipe import Recipe
+from pipelines.pd1.layout import ERROR_RATES, describe_raw_files, find_raw_files, pd1_layout
 
 PARAMETERS = {"objective": "best_valid/error_rate", "warping": "negative_log"}
 _APACHE = "https://www.apache.org/licenses/LICENSE-2.0"
@@ -17,7 +16,7 @@ _CC_BY = "https://creativecommons.org/licenses/by/4.0/"
 
 
 class Configuration(NamedTuple):
-    """A configuration of the dataset: where its trials come from, and whether their curves are kept."""
+    """A configuration of the dataset: the origin of its trials, and whether it has their curves."""
 
     origin: str
     curves: bool
@@ -36,16 +35,16 @@ CONFIGURATIONS = {
 
 
 def pd1_recipe(config: str, raw: Path, added: Sequence[Path] = ()) -> Recipe:
-    """Find raw files of the release's layout, and say what makes records of them.
+    """Find raw files in the layout of the release, and return the recipe of their records.
 
     Args:
       config: one of `CONFIGURATIONS`.
       raw: folder of the files.
-      added: further files of that layout. Where there are some, the version keeps all files, for it cannot be
-        made again of those of the release.
+      added: further files in that layout. If there are any, the version keeps all of its files, because it
+        cannot be made again from those of the release alone.
 
     Raises:
-      InvalidInputError: the files cannot be used.
+      InvalidInputError: a file is missing or cannot be used.
     """
     raw_files = find_raw_files(raw)
     if added:
@@ -54,10 +53,10 @@ def pd1_recipe(config: str, raw: Path, added: Sequence[Path] = ()) -> Recipe:
     layout = pd1_layout(curves=configuration.curves)
 
     def curate(folder: Path) -> Any:
-        from pipelines.build import CurateTrials, Objective
-        from pipelines.parse import ParseTrials
+        from pipelines.curate.build import CurateTrials, WarpedMetric
+        from pipelines.pd1.parse import ParseTrials
 
-        objective = Objective(PARAMETERS["objective"], PARAMETERS["warping"])
+        objective = WarpedMetric(PARAMETERS["objective"], PARAMETERS["warping"])
         read = ParseTrials(PD1_SEARCH_SPACE, configuration.origin, layout.curves)
         return CurateTrials(read, layout, objective, ("matched",), folder, shares=ERROR_RATES)
 

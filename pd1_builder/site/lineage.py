@@ -1,7 +1,7 @@
-"""The lineage of a dataset as a drawing: raw files, versions made from them, priors trained on those.
+"""The lineage of a dataset as a drawing: raw files, versions made from them, priors trained on these.
 
-Versions stand below each other, each below its parent; to the left what they were made from, to the right
-what was made of them. So an arrow points to the right or down, never back.
+Versions stand below each other, each below its parent. Their raw files are on the left, and the priors
+trained on them on the right. So each arrow points to the right or down.
 """
 
 from __future__ import annotations
@@ -9,40 +9,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pd1_builder.manifest import FileDigest
-from pd1_builder.site.lineage_boxes import (
-    LINE,
-    PAD,
-    Arrow,
-    Box,
-    Drawing,
-    Kind,
-    height_of,
-    width_of,
-)
+from pd1_builder.site.lineage_boxes import LINE, PAD, Arrow, Box, Drawing, Kind, height_of, width_of
+from pd1_builder.version.manifest import FileDigest
 
 _MOST_VERSIONS = 8
 _MOST_LINES = 8
 _BETWEEN_ROWS, _BETWEEN_BOXES, _BETWEEN_COLUMNS = 30.0, 10.0, 36.0
 _BETWEEN_ARROWS, _BETWEEN_LANES, _INDENT = 12.0, 10.0, 16.0
-# Where the first arrow meets a box, below its top: at its first line.
+# Distance from the top of a box to its first line, where the first arrow ends.
 _FIRST = PAD + LINE / 2
-# The edge of a box at the border is as thick as any.
+# Room for the edge of a box at the border of the drawing.
 _START = 1.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """A version, with what it is made from and what is made of it.
+    """A version in a lineage.
 
     Attributes:
       version: its number.
       parent: number of the version that it follows; None for the first.
-      facts: what its box says below the number.
-      link: address of its page; empty where none is to be linked.
+      facts: lines of its box below the number.
+      link: address of its page; empty for no link.
       raw_files: files that it is made from.
       priors: names of the priors trained on it.
-      is_current: whether the drawing is about this one.
+      is_current: whether the drawing is about this version.
     """
 
     version: str
@@ -56,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class _Row:
-    """A version's row: the row of its parent, and how many lines from parents above to rows below pass it."""
+    """The row of a version, the row of its parent, and the number of lines of other versions that pass it."""
 
     step: Step
     kind: Kind
@@ -73,7 +64,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Group:
-    """Raw files that the versions of the same rows are made from, and the lane of arrows to rows below."""
+    """Raw files that belong to the same rows, and the horizontal position of the arrow to the lower rows."""
 
     rows: tuple[int, ...]
     texts: tuple[str, ...]
@@ -82,7 +73,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where the columns are: raw files up to `raw`, versions from `left` to `right`, then priors."""
+    """Horizontal positions: raw files end at `raw`, versions are between `left` and `right`, then priors."""
 
     raw: float
     left: float
@@ -90,26 +81,23 @@ class _Columns:
 
 
 def draw(steps: Sequence[Step]) -> Drawing:
-    """Draw the lineage of versions of one dataset.
+    """Draw the lineage of versions of one dataset, at least one, the oldest first.
 
-    Of many versions the newest are shown, of many files or priors the first, with the number of the others.
-    Raw files that the same versions are made from share a box.
-
-    Args:
-      steps: the versions, the oldest first; at least one.
+    Only the newest versions and the first files and priors are shown, with the number of the others. Raw
+    files that belong to the same versions share a box.
     """
     rows = _rows(steps)
     groups, columns = _raw_groups(rows)
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     versions: list[Box] = []
-    # Where the next arrow of each group branches off.
+    # The height at which the next arrow of each group branches off.
     sources: dict[_Group, float] = {}
     top = _START
     for index, row in enumerate(rows):
         reused = [group for group in groups if index in group.rows[1:]]
         own = [group for group in groups if index == group.rows[0]]
-        # Arrows from above end first, so that none of them crosses one of the row's own.
+        # Arrows from above end above the arrows of the row itself, so that they do not cross.
         raw = _stack(own, row, columns, top + len(reused) * _BETWEEN_ARROWS)
         entries = [top + _FIRST + place * _BETWEEN_ARROWS for place in range(len(reused))]
         entries += [box.top + _FIRST for box in raw]
@@ -131,7 +119,7 @@ def draw(steps: Sequence[Step]) -> Drawing:
 
 
 def _stack(groups: Sequence[_Group], row: _Row, columns: _Columns, top: float) -> list[Box]:
-    """The boxes of a row's own groups of raw files, below each other."""
+    """The boxes of the groups of raw files that begin at a row, below each other."""
     boxes: list[Box] = []
     for group in groups:
         boxes.append(_box("raw", group.texts, row.link("raw"), _START, top, columns.raw - _START))
@@ -140,7 +128,7 @@ def _stack(groups: Sequence[_Group], row: _Row, columns: _Columns, top: float) -
 
 
 def _version(row: _Row, columns: _Columns, top: float, last_entry: float) -> Box:
-    """The box of a version: right of the lines that pass it, and down to the last arrow that ends at it."""
+    """The box of a version, right of the lines that pass it and high enough for all arrows that end at it."""
     left = columns.left + row.passing * _INDENT
     height = max(height_of(row.texts), last_entry - top + PAD)
     return Box(
@@ -149,17 +137,17 @@ def _version(row: _Row, columns: _Columns, top: float, last_entry: float) -> Box
 
 
 def _priors(row: _Row, columns: _Columns, top: float) -> list[Box]:
-    """The box of the priors trained on a version, where there are any."""
+    """The box of the priors trained on a version, or no box if there are none."""
     texts = _folded(row.step.priors)
     left = columns.right + _BETWEEN_COLUMNS
     return [_box("priors", texts, row.link("priors"), left, top, width_of(texts))] if texts else []
 
 
 def _rows(steps: Sequence[Step]) -> list[_Row]:
-    """The versions from top to bottom: after each its children, each with its own, the oldest child first.
+    """The versions from top to bottom: a tree, where the oldest child and its descendants come first.
 
-    In this order a line from a parent to a later child passes only what descends from the parent's other
-    children: of two lines one passes all rows that the other does, or none, and so they need not cross.
+    In this order, a line from a parent to a child passes only rows of the parent's other children and their
+    descendants. Of two lines, one passes either all rows that the other passes, or none. So no lines cross.
     """
     shown, earlier = list(steps[-_MOST_VERSIONS:]), steps[:-_MOST_VERSIONS]
     if earlier:
@@ -167,7 +155,8 @@ def _rows(steps: Sequence[Step]) -> list[_Row]:
         shown.insert(0, Step(f"{len(earlier)} {what}", None))
     places = dict.fromkeys((step.version for step in earlier), 0)
     places |= {step.version: place for place, step in enumerate(shown)}
-    # A parent that is not here, or newer than its child, which no true entry says, is left out.
+    # A parent that is missing is left out, and so is one that is newer than its child, which no valid entry
+    # has.
     parents = [places.get(step.parent or "", place) for place, step in enumerate(shown)]
     order: list[int] = []
     waiting = [place for place, parent in enumerate(parents) if parent >= place][::-1]
@@ -213,14 +202,14 @@ def _box(kind: Kind, texts: tuple[str, ...], link: str, left: float, top: float,
 
 
 def _folded(texts: Sequence[str]) -> tuple[str, ...]:
-    """The first lines, and how many more there are; never one more, which has room itself."""
+    """The first lines, and how many more there are. A single further line is shown itself."""
     if len(texts) <= _MOST_LINES + 1:
         return tuple(texts)
     return (*texts[:_MOST_LINES], f"and {len(texts) - _MOST_LINES} more")
 
 
 def _sentence(row: _Row) -> str:
-    """A version's part in the lineage, in words."""
+    """What a row shows, in words."""
     step = row.step
     if row.kind == "earlier":
         return f"Not shown: {step.version}."

@@ -1,4 +1,4 @@
-"""Boxes of text and arrows between them: what a drawing of a lineage is made of; lengths are in points."""
+"""The parts of a drawing: boxes of text and arrows between them. Lengths are in points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_LINE = 38
 
 
 class Line(NamedTuple):
-    """A line of text, shortened where it is long: where its baseline begins, and the whole of it."""
+    """A line of text: the beginning of its baseline, the text, shortened if long, and the whole text."""
 
     x: float
     y: float
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """A box with a line for each of its texts; it leads to `link`, where there is one."""
+    """A box with a line for each text. If `link` is not empty, the box is a link."""
 
     kind: Kind
     texts: tuple[str, ...]
@@ -39,23 +39,23 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Where it ends."""
+        """Its right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """Where it ends."""
+        """Its lower edge."""
         return self.top + self.height
 
     @property
     def lines(self) -> Iterator[Line]:
-        """Its texts."""
+        """Its texts, with their positions."""
         for index, text in enumerate(self.texts):
             yield Line(self.left + PAD, self.top + PAD + index * LINE + _BASELINE, shorten(text), text)
 
 
 class Arrow(NamedTuple):
-    """A line of these points, with a head at the last."""
+    """A line through points, with an arrowhead at the last one."""
 
     points: tuple[tuple[float, float], ...]
 
@@ -71,7 +71,7 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawing:
-    """Boxes and arrows, and the same in words."""
+    """Boxes, arrows, and a description of both in words."""
 
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
@@ -79,27 +79,27 @@ class Drawing:
 
     @property
     def width(self) -> float:
-        """Of all boxes, and the edge of the last."""
+        """Width of the drawing."""
         return max(box.right for box in self.boxes) + 1.0
 
     @property
     def height(self) -> float:
-        """Of all boxes, and the edge of the last."""
+        """Height of the drawing."""
         return max(box.bottom for box in self.boxes) + 1.0
 
 
 def width_of(texts: Iterable[str]) -> float:
-    """How wide a box of these lines is."""
+    """Width of a box with these lines."""
     return max((_letters(shorten(text)) for text in texts), default=0) * _LETTER + 2 * PAD
 
 
 def height_of(texts: Sequence[str]) -> float:
-    """How high a box of these lines is."""
+    """Height of a box with these lines."""
     return len(texts) * LINE + 2 * PAD
 
 
 def shorten(text: str, longest: int = _LONGEST_LINE) -> str:
-    """A text without its middle, where it is longer than a line; a wide letter counts as two.
+    """A text, without its middle if it is longer than a line. A wide letter counts as two.
 
     >>> shorten("pd1_unmatched_phase1_results.jsonl.gz", 20)
     'pd1_unmatc…jsonl.gz'

@@ -1,122 +1,73 @@
-"""The pages of a catalogue: HTML that loads nothing, made from what is published."""
+"""The pages of a catalogue, as HTML that loads nothing. No text of a place can run a script in them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from rich.filesize import decimal
 
+from hyperbo.data.trial import STATUSES
 from hyperbo.errors import NotAvailableError
-from hyperbo.trial import STATUSES
-from pd1_builder.diff import Changes
 from pd1_builder.distribution.index import Entry
-from pd1_builder.manifest import Manifest
-from pd1_builder.site.code_lines import code_lines
+from pd1_builder.site.catalogue import Catalogue, ListedVersion, trained_on
 from pd1_builder.site.lineage import Step, draw
 from pd1_builder.site.lineage_boxes import Drawing
-from pd1_builder.site.trained_priors import TrainedPrior, trained_on
+from pd1_builder.version.manifest import Manifest
 
 try:
     import jinja2
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
     from markupsafe import Markup
 
-    from hyperbo.evaluation.report import page_environment
-    from pd1_builder.site.card_page import card_html
+    from hyperbo.evaluation.pages.report import page_environment
 except ModuleNotFoundError as error:
     raise NotAvailableError(
         f"the catalogue's pages need {error.name}; pip install 'hyperbo[report]'"
     ) from error
 
 _HERE = Path(__file__).parent
-PAGES = "catalogue"
-# By it the pages are known: no other is overwritten.
+# Marks the pages of this module. A page without it is never overwritten.
 GENERATOR = "hyperbo data catalogue"
-# From a version's page to the folder of index.html.
+# Leads from the page of a version to the folder of index.html.
 TO_ROOT = "../../../"
-
-
-@dataclass(frozen=True)
-class Release:
-    """A published version, with what its page is made from.
-
-    Attributes:
-      entry: of the index.
-      changes: since its parent; None where they are not known.
-      manifest: of the version.
-      card: Markdown; empty where the version has none.
-      is_signed: whether a signature of the manifest lies beside it.
-    """
-
-    entry: Entry
-    changes: Changes | None
-    manifest: Manifest
-    card: str
-    is_signed: bool
-
-    @property
-    def page(self) -> str:
-        """Its page, relative to index.html."""
-        return f"{PAGES}/{self.entry.folder}.html"
-
-    @property
-    def trials(self) -> int:
-        """Number of its records."""
-        return sum(map(self.manifest.rows, self.manifest.counts))
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """Everything that the pages show.
-
-    Attributes:
-      releases: sorted by dataset, then by version.
-      priors: of all catalogues of priors, whatever they were trained on.
-      address: of the place, as readers are to type it.
-      files: what a link to a file begins with, before the version's folder; None for no links.
-    """
-
-    releases: tuple[Release, ...]
-    priors: tuple[TrainedPrior, ...]
-    address: str
-    files: str | None
-
-    @property
-    def datasets(self) -> dict[str, tuple[Release, ...]]:
-        """The versions by dataset, the oldest first."""
-        by_dataset = groupby(self.releases, key=lambda release: release.entry.dataset)
-        return {dataset: tuple(releases) for dataset, releases in by_dataset}
+_YAML_HEADER = re.compile(r"\A---\r?\n.*?^---\r?$", re.DOTALL | re.MULTILINE)
+# Another scheme could run a script, and a relative address would be relative to the wrong page.
+_LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)
+# Headings of a card are this much lower: they stand below the page's title and the section's heading.
+_HEADING_SHIFT = 2
 
 
 def render_index(catalogue: Catalogue) -> str:
-    """The page with all datasets and their versions; the same catalogue gives the same page."""
+    """The page with all datasets and their versions. Equal catalogues give equal pages."""
     datasets = [
         {
             "name": dataset,
             "id": dataset.replace("/", "-"),
-            "newest": releases[-1],
-            "releases": releases[::-1],
-            "lineage": draw([_step(each, catalogue, "") for each in releases]),
+            "newest": versions[-1],
+            "versions": versions[::-1],
+            "lineage": draw([_step(each, catalogue, "") for each in versions]),
         }
-        for dataset, releases in catalogue.datasets.items()
+        for dataset, versions in catalogue.datasets.items()
     ]
     return (
         _environment().get_template("index.html").render(catalogue=catalogue, datasets=datasets, to_root="")
     )
 
 
-def render_version(release: Release, catalogue: Catalogue) -> str:
-    """The page of a version; the same catalogue gives the same page."""
-    entry, manifest = release.entry, release.manifest
+def render_version(version: ListedVersion, catalogue: Catalogue) -> str:
+    """The page of a version. Equal catalogues give equal pages."""
+    entry, manifest = version.entry, version.manifest
     siblings = catalogue.datasets[entry.dataset]
     priors, others = trained_on(catalogue.priors, entry.reference, manifest.content_hash)
     return (
@@ -124,7 +75,7 @@ def render_version(release: Release, catalogue: Catalogue) -> str:
         .get_template("version.html")
         .render(
             catalogue=catalogue,
-            release=release,
+            version=version,
             entry=entry,
             manifest=manifest,
             to_root=TO_ROOT,
@@ -134,10 +85,10 @@ def render_version(release: Release, catalogue: Catalogue) -> str:
             statuses=_statuses(manifest),
             splits=_splits(manifest),
             tasks=_tasks(manifest),
-            lineage=_lineage_of(release, siblings, catalogue),
+            lineage=_lineage_of(version, siblings, catalogue),
             priors=priors,
             other_priors=others,
-            card=Markup(card_html(release.card)),
+            card=Markup(card_html(version.card)),
         )
     )
 
@@ -169,44 +120,44 @@ def _count(quantity: int, noun: str) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """Of a name that holds what cannot be seen, such as a change of direction, an escaped form."""
+    """The escaped form of a text with invisible characters, such as a change of direction."""
     if isinstance(value, str) and not isinstance(value, Markup) and not value.isprintable():
         return json.dumps(value)
     return value
 
 
 def _policy_hash(content: str) -> str:
-    """What a Content-Security-Policy allows this content by."""
+    """The hash by which a Content-Security-Policy allows a script or a style."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _step(release: Release, catalogue: Catalogue, to_root: str, *, is_current: bool = False) -> Step:
-    entry = release.entry
-    priors, _ = trained_on(catalogue.priors, entry.reference, release.manifest.content_hash)
+def _step(version: ListedVersion, catalogue: Catalogue, to_root: str, *, is_current: bool = False) -> Step:
+    entry = version.entry
+    priors, _ = trained_on(catalogue.priors, entry.reference, version.manifest.content_hash)
     return Step(
         version=entry.version,
         parent=entry.parent,
         facts=(
-            f"{_count(release.trials, 'trial')}, {_count(entry.tasks, 'task')}",
+            f"{_count(version.trials, 'trial')}, {_count(entry.tasks, 'task')}",
             f"published {entry.published[:10]}",
         ),
-        link=f"{to_root}{release.page}",
-        raw_files=release.manifest.raw_files,
+        link=f"{to_root}{version.page}",
+        raw_files=version.manifest.raw_files,
         priors=tuple(prior.name for prior in priors),
         is_current=is_current,
     )
 
 
-def _lineage_of(release: Release, siblings: Sequence[Release], catalogue: Catalogue) -> Drawing:
-    """The version between its parent and those that follow it."""
-    entry = release.entry
+def _lineage_of(version: ListedVersion, siblings: Sequence[ListedVersion], catalogue: Catalogue) -> Drawing:
+    """The drawing of the version, its parent and the versions that follow it."""
+    entry = version.entry
     near = [
         each
         for each in siblings
-        if each is release or each.entry.version == entry.parent or each.entry.parent == entry.version
+        if each is version or each.entry.version == entry.parent or each.entry.parent == entry.version
     ]
-    return draw([_step(each, catalogue, TO_ROOT, is_current=each is release) for each in near])
+    return draw([_step(each, catalogue, TO_ROOT, is_current=each is version) for each in near])
 
 
 def _statuses(manifest: Manifest) -> tuple[str, ...]:
@@ -215,7 +166,7 @@ def _statuses(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _splits(manifest: Manifest) -> list[tuple[str, int, Counter[str]]]:
-    """Of each split the number of tasks, and of records by status."""
+    """Each split with its number of tasks and its numbers of records by status."""
     return [
         (split, len(tasks), sum(map(Counter, tasks.values()), Counter()))
         for split, tasks in manifest.counts.items()
@@ -223,8 +174,74 @@ def _splits(manifest: Manifest) -> list[tuple[str, int, Counter[str]]]:
 
 
 def _tasks(manifest: Manifest) -> list[tuple[str, list[int]]]:
-    """Of each task the number of records by split."""
+    """Each task with its numbers of records by split."""
     names = sorted({task for tasks in manifest.counts.values() for task in tasks})
     return [
         (name, [sum(tasks.get(name, {}).values()) for tasks in manifest.counts.values()]) for name in names
     ]
+
+
+def is_web(address: str) -> bool:
+    """Whether an address is that of a web server, which a browser can open."""
+    return address.lower().startswith(("http://", "https://"))
+
+
+def code_lines(entry: Entry, manifest: Manifest, address: str) -> tuple[tuple[str, str], ...]:
+    """Lines of code by which readers pull or read a version from the address, each after its purpose."""
+    splits = tuple(manifest.counts)
+    # Tuning data cannot hold several search spaces.
+    whole = "" if manifest.search_space else ', as_="dataframe"'
+    paths = {split: f"{entry.folder}/{split}.parquet" for split in splits}
+    files = {split: f"{address}/{quote(path) if is_web(address) else path}" for split, path in paths.items()}
+    return (
+        (
+            "On the command line, all bytes checked",
+            f"hyperbo data pull {entry.reference} --from {shlex.quote(address)} --revision {entry.revision}",
+        ),
+        (
+            "In Python, pulled at first use, all bytes checked",
+            f"pd1_builder.load({_text(entry.reference)}, source={_text(address)}{whole})",
+        ),
+        ("With pandas: one split, not checked", f"pandas.read_parquet({_text(files[splits[0]])})"),
+        (
+            "With Hugging Face datasets, not checked",
+            f'datasets.load_dataset("parquet", data_files={_text(files)})',
+        ),
+    )
+
+
+def _text(value: Any) -> str:
+    """A text, or a dictionary of texts, as Python code. JSON is valid Python for these."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def card_html(card: str) -> str:
+    r"""The Markdown of a card as HTML, without YAML header, title and images. Its own HTML is shown as text.
+
+    >>> card_html("---\ntags: []\n---\n# data\n*Trials* ![](https://example.org/a.png) <b>of</b> mine")
+    '<p><em>Trials</em>  &lt;b&gt;of&lt;/b&gt; mine</p>\n'
+    """
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(_YAML_HEADER.sub("", card, count=1))
+    # The page has a title already.
+    if len(tokens) > 2 and tokens[0].tag == "h1":
+        tokens = tokens[3:]
+    for token in tokens:
+        _restrict(token)
+    markdown.add_render_rule("image", lambda *_: "")
+    markdown.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0">\n<table>\n')
+    markdown.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    return markdown.renderer.render(tokens, markdown.options, {})
+
+
+def _restrict(token: Token) -> None:
+    if token.type in ("heading_open", "heading_close"):
+        token.tag = f"h{min(int(token.tag[1:]) + _HEADING_SHIFT, 6)}"
+    elif token.type in ("th_open", "td_open") and token.attrs:
+        # The page's policy forbids inline styles; a class does the same.
+        token.attrs = {"class": "number"} if "right" in str(token.attrs["style"]) else {}
+    elif token.type == "link_open":
+        target = str(token.attrs["href"])
+        token.attrs = {"href": target, "rel": "noopener noreferrer"} if _LINK.match(target) else {}
+    for child in token.children or ():
+        _restrict(child)

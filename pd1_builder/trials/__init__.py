@@ -1,1 +1,5 @@
-"""Trials: anyone's own tuning trials, read by a space file. The card is README.md."""
+"""Trials: users' own tuning trials, described by a space file. The card is README.md."""
+
+from pd1_builder.trials.recipe import trials_recipe
+
+__all__ = ["trials_recipe"]

@@ -1,4 +1,4 @@
-"""Finding an evaluation: its run records and metadata, checked before any pipeline runs."""
+"""The files of an evaluation, checked before any pipeline runs, and the columns of their records."""
 
 from __future__ import annotations
 
@@ -10,29 +10,43 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
-from hyperbo.evaluation.metadata import EvaluationMetadata, check_records_belong, read_metadata
-from hyperbo.evaluation.records import read_records
-from pipelines.bo_runs.layout import SPLIT
-from pipelines.raw_files import sha256_of
-from pipelines.records import RawFile
+from hyperbo.evaluation.records.metadata import EvaluationMetadata, check_records_belong, read_metadata
+from hyperbo.evaluation.records.runs import read_records
+from pipelines.curate.columns import Column, Layout
+from pipelines.curate.elements import RawFile
+from pipelines.curate.raw_files import raw_file
 
 RECORDS_NAME = "records.parquet"
 METADATA_NAME = "metadata.json"
-# What an evaluation is; its other metadata say when and where it ran and what it cost.
+# The metadata that identify an evaluation; the others tell when and where it ran and what it cost.
 IDENTITY = ("dataset", "manifest_hash", "preparation", "protocol", "code_version", "methods")
+SPLIT = "runs"
+ORIGIN = "bo_run"
+# The metric that `y` is warped from; the manifest holds its name in the observed dataset.
+OBJECTIVE = "objective"
+_EXTRA = (
+    Column("method", "text", "method that chose the input"),
+    Column("seed", "integer", "seed of the run"),
+    Column("iteration", "integer", "iteration of the run, from 1"),
+    Column("observed_trial", "text", "trial_id, in the dataset observed, of the trial that was looked up"),
+    Column("prior", "text", "id of the pre-trained prior behind the run; empty: none, or not recorded"),
+    Column("dataset", "text", "dataset and version observed, <name>/<config>:<version>"),
+    Column("evaluation", "text", "id of the evaluation that the run belongs to"),
+)
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """An evaluation that lies in a folder.
+class EvaluationFiles:
+    """The files of an evaluation in a folder.
 
     Attributes:
-      evaluation_id: 16 hexadecimal digits, a hash over `IDENTITY` and the run records: the same methods run
-        again on the same data by the same code, with the same outcome, are the same evaluation.
-      records: the run records, `records.parquet`.
-      metadata_file: the metadata, `metadata.json`.
-      metadata: what that file holds.
+      evaluation_id: 16 hexadecimal digits, a hash over `IDENTITY` and the run records. The same methods on
+        the same data by the same code, with the same records, have the same id.
+      records: the file of run records, `records.parquet`.
+      metadata_file: the file of metadata, `metadata.json`.
+      metadata: the metadata.
     """
 
     evaluation_id: str
@@ -41,11 +55,11 @@ class Evaluation:
     metadata: EvaluationMetadata
 
 
-def read_evaluation(folder: Path) -> Evaluation:
+def find_evaluation_files(folder: Path) -> EvaluationFiles:
     """Read the files of an evaluation once, check them, and describe them.
 
     Raises:
-      InvalidInputError: a file cannot be read or is invalid, or the two are not of one evaluation.
+      InvalidInputError: a file cannot be read or is invalid, or the two belong to different evaluations.
     """
     path = folder / RECORDS_NAME
     records, metadata = read_records(path), read_metadata(folder / METADATA_NAME)
@@ -54,10 +68,10 @@ def read_evaluation(folder: Path) -> Evaluation:
     except InvalidInputError as error:
         raise InvalidInputError(error.what, where=str(path), fix=error.fix) from error
     _check_names(records, path)
-    described = _describe(path, pq.read_metadata(path).num_rows)
+    described = raw_file(path, SPLIT, rows=pq.read_metadata(path).num_rows)
     identity = {key: metadata[key] for key in IDENTITY} | {"records": described.sha256}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return Evaluation(digest[:16], described, _describe(folder / METADATA_NAME, 0), metadata)
+    return EvaluationFiles(digest[:16], described, raw_file(folder / METADATA_NAME, SPLIT), metadata)
 
 
 def _check_names(records: pd.DataFrame, path: Path) -> None:
@@ -77,5 +91,6 @@ def _check_names(records: pd.DataFrame, path: Path) -> None:
         )
 
 
-def _describe(path: Path, rows: int) -> RawFile:
-    return RawFile(path, SPLIT, 0, sha256_of(path), path.stat().st_size, rows)
+def bo_runs_layout(space: SearchSpace) -> Layout:
+    """The columns of the records of runs on a search space."""
+    return Layout(space, metrics=(OBJECTIVE, "regret", "y_max"), extra=_EXTRA)

@@ -1,8 +1,8 @@
-"""ParseBoRuns: run records of evaluations become tables of curated records, or rejects."""
+"""ParseBoRuns: run records of evaluations become tables of curated records and rejects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,29 +13,35 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from apache_beam import pvalue
 from jaxtyping import Float64, Int64
 
-from hyperbo.evaluation.metadata import EvaluationMetadata
-from hyperbo.evaluation.records import read_records
-from hyperbo.evaluation.regret import simple_regrets
-from hyperbo.search_space import SearchSpace
-from hyperbo.warping import output_warping
-from pipelines.bo_runs.evaluation import RECORDS_NAME, Evaluation
-from pipelines.bo_runs.layout import OBJECTIVE, ORIGIN, SPLIT, bo_runs_layout
-from pipelines.columns import Column, schema
-from pipelines.records import RawFile, Reject
-from pipelines.warp import warp_table
+from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.warping import output_warping
+from hyperbo.evaluation.measures.regret import simple_regrets
+from hyperbo.evaluation.records.metadata import EvaluationMetadata
+from hyperbo.evaluation.records.runs import read_records
+from pipelines.bo_runs.evaluation import (
+    OBJECTIVE,
+    ORIGIN,
+    RECORDS_NAME,
+    SPLIT,
+    EvaluationFiles,
+    bo_runs_layout,
+)
+from pipelines.curate.build import with_rejects
+from pipelines.curate.columns import Column, schema
+from pipelines.curate.elements import RawFile, Reject
+from pipelines.curate.tables import warp_table
 
-# As far as logarithms of two platforms may differ.
+# Logarithms of two platforms may differ by so much.
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Observed:
-    """An evaluation, and the Parquet files of the dataset version that it observed."""
+class ObservedVersion:
+    """An evaluation, and the Parquet files of the dataset version that its runs observed."""
 
-    evaluation: Evaluation
+    evaluation: EvaluationFiles
     candidates: tuple[Path, ...]
 
 
@@ -45,43 +51,35 @@ class ParseBoRuns(beam.PTransform):
     One table for each file of run records, with the column `split` and those of `bo_runs_layout`.
 
     Args:
-      space: declared search space of the datasets observed.
+      space: declared search space of the observed datasets.
       warping: their output warping.
-      evaluations: those whose run records are read.
+      evaluations: the evaluations whose run records are read.
     """
 
-    def __init__(self, space: SearchSpace, warping: str, evaluations: Sequence[Observed]) -> None:
+    def __init__(self, space: SearchSpace, warping: str, evaluations: Sequence[ObservedVersion]) -> None:
         super().__init__()
         by_path = {observed.evaluation.records.path: observed for observed in evaluations}
         self._arguments = (by_path, space, warping)
 
     def expand(self, input_or_inputs: Any) -> Any:
         """Spread the files over the workers; each is read by one."""
-        parsed = (
-            input_or_inputs
-            | "Spread" >> beam.Reshuffle()
-            | "ParseFile"
-            >> beam.FlatMap(_parse_file, *self._arguments).with_outputs("rejects", main="tables")
-        )
-        return parsed.tables, parsed.rejects
+        files = input_or_inputs | "Spread" >> beam.Reshuffle()
+        return with_rejects(files, "ParseFile", _parse_file, *self._arguments)
 
 
 def _parse_file(
-    file: RawFile, evaluations: dict[Path, Observed], space: SearchSpace, warping: str
-) -> Iterable[Any]:
-    for made in curate_evaluation(evaluations[file.path], space, warping):
-        yield pvalue.TaggedOutput("rejects", made) if isinstance(made, Reject) else made
+    file: RawFile, evaluations: dict[Path, ObservedVersion], space: SearchSpace, warping: str
+) -> Iterator[pa.Table | Reject]:
+    return curate_evaluation(evaluations[file.path], space, warping)
 
 
-def curate_evaluation(observed: Observed, space: SearchSpace, warping: str) -> Iterator[pa.Table | Reject]:
+def curate_evaluation(
+    observed: ObservedVersion, space: SearchSpace, warping: str
+) -> Iterator[pa.Table | Reject]:
     """Make the rejects, in the order of the rows, and then the records of one evaluation.
 
-    Regret follows from all rows of a run, also from those that are rejected: it is the evaluation's.
-
-    Args:
-      observed: the evaluation and the dataset version it was made on.
-      space: declared search space of that dataset.
-      warping: its output warping.
+    Regret is that of the evaluation: it is computed from all rows of a run, rejected ones too. Search space
+    and warping are those of the version that its runs observed.
 
     Raises:
       InvalidInputError: the run records are invalid.
@@ -117,7 +115,7 @@ def _regret(records: pd.DataFrame, metadata: EvaluationMetadata) -> Float64[np.n
 
 
 def _observed_trials(paths: Sequence[Path], trial_ids: pd.Series, space: SearchSpace) -> pa.Table:
-    """Identity and raw hyperparameters of the trials with these ids; of the others nothing is held."""
+    """Identity and raw hyperparameters of the trials with these ids."""
     wanted = pc.SetLookupOptions(pa.array(trial_ids.unique(), pa.string()))
     columns = ["trial_id", "task", "task_dataset", "input_id", *_inputs(space)]
     pieces = []
@@ -135,7 +133,7 @@ def _inputs(space: SearchSpace) -> list[str]:
 def _reasons(
     records: pd.DataFrame, trials: pa.Table, rows: Int64[np.ndarray, " n"], warping: str, dataset: str
 ) -> dict[int, str]:
-    """What is wrong with each row that cannot become a record; of several faults, the last named here."""
+    """By row, the reason why it cannot become a record; if there are several, the last one found."""
     reasons: dict[int, str] = {}
     with np.errstate(all="ignore"):
         y = output_warping(warping).warp(records["objective"].to_numpy())
@@ -162,14 +160,14 @@ def _table(
     records: pd.DataFrame,
     trials: pa.Table,
     numbers: Int64[np.ndarray, " n"],
-    evaluation: Evaluation,
+    evaluation: EvaluationFiles,
     space: SearchSpace,
     warping: str,
 ) -> pa.Table:
-    """Records of rows that are right: `trials` holds the trial that each observed, `numbers` its place."""
+    """Records of the valid rows; `trials` holds the trial of each row, `numbers` its number in the file."""
     name = evaluation.evaluation_id
     run = records["method"] + "/" + records["task"] + "/" + records["seed"].astype(str).str.zfill(4)
-    # The same input is observed by many methods and seeds on purpose: no record is another's duplicate.
+    # Many methods and seeds observe the same input on purpose: no record is a duplicate.
     constants: dict[str, Any] = {
         "split": SPLIT,
         "phase": 0,

@@ -1,1 +1,21 @@
-"""Tuning trials run for real: tasks, models, trainer, sweep."""
+"""Collecting tuning trials by real training: task datasets, models, trainer, collections."""
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+if TYPE_CHECKING:
+    from pipelines.collect.objective import PresetTask
+    from pipelines.collect.preset import Preset, TaskPreset, load_preset
+    from pipelines.collect.sweep import Collection, collect
+
+__all__ = ["Collection", "Preset", "PresetTask", "TaskPreset", "collect", "load_preset"]
+# Imported when they are used: they need JAX.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "objective": ["PresetTask"],
+        "preset": ["Preset", "TaskPreset", "load_preset"],
+        "sweep": ["Collection", "collect"],
+    },
+)

@@ -1,4 +1,4 @@
-"""Blocks of trials of one task: trained once, kept as small files, found again by what made them."""
+"""Blocks of trials of one task: each is trained once, kept as a small file, and found again by its inputs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import jax
 import numpy as np
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.files import write_atomically
-from pipelines.collect.plan import Block, block_points
+from hyperbo.storage.atomic import write_atomically
+from pipelines.collect.plan import TrialBlock, block_points, dataset_of, trainer_of
 from pipelines.collect.preset import Preset
-from pipelines.collect.records import trial_rows
-from pipelines.collect.tasks import dataset_of, trainer_of
+from pipelines.collect.rows import trial_rows
 from pipelines.collect.trainer import Trainer
 
+# Modules that decide no result: after a change there, finished blocks are still used.
+_WITHOUT_RESULTS = ("__init__.py", "objective.py", "preset.py", "sweep.py", "train.py")
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "scikit-image", "river")
 
 
@@ -43,7 +44,7 @@ class TrainedBlock(NamedTuple):
 
 
 class TaskBlocks:
-    """The blocks of one task: those that are finished, and how others become so.
+    """The blocks of one task: reads finished ones, trains others.
 
     Args:
       preset: the collection.
@@ -56,8 +57,8 @@ class TaskBlocks:
       folder: where its finished blocks are.
 
     Raises:
-      InvalidInputError: model or batch size do not fit the task dataset.
-      NotAvailableError: the library that brings the task dataset is not installed.
+      InvalidInputError: the model or the batch size does not fit the task dataset.
+      NotAvailableError: the library with the task dataset is not installed.
     """
 
     def __init__(self, preset: Preset, number: int, work_folder: Path) -> None:
@@ -65,8 +66,8 @@ class TaskBlocks:
         self.dataset = dataset_of(preset, self.task)
         self.folder = work_folder / f"{self.task.study}-{self._fingerprint()}"
 
-    def finished(self, block: Block) -> TrainedBlock | None:
-        """Read a block back, if it is finished.
+    def finished(self, block: TrialBlock) -> TrainedBlock | None:
+        """Read a finished block; None if it is not finished.
 
         Raises:
           InvalidInputError: its file is damaged.
@@ -85,20 +86,18 @@ class TaskBlocks:
             ) from error
         return trained if len(trained.rows) == block.trials else None
 
-    def train(self, block: Block) -> TrainedBlock:
-        """Train a block, and keep it."""
+    def train(self, block: TrialBlock) -> TrainedBlock:
+        """Train a block and write its file."""
         points = block_points(self.preset, block)
-        # One compiled program serves all blocks: a short one is filled up, and the filling thrown away.
-        filling = np.repeat(points[:1], self.preset.block_size - block.trials, axis=0)
-        curves = self._trainer.train(np.concatenate([points, filling]))
-        rows = trial_rows(self.preset, self.task, self.dataset, block, points, curves)
+        curves = self._trainer.train(points)
+        rows = trial_rows(self.preset, self.task, self.dataset, block.places, points, curves)
         trained = TrainedBlock(rows, curves.seconds)
         content = json.dumps(trained._asdict(), allow_nan=False, separators=(",", ":"))
         write_atomically(self._file(block), content.encode())
         return trained
 
-    def _file(self, block: Block) -> Path:
-        # By the points it is trained at: other points are another block.
+    def _file(self, block: TrialBlock) -> Path:
+        # The name holds a hash of the points: other points are another block.
         points = np.ascontiguousarray(block_points(self.preset, block), "<f8")
         digest = hashlib.sha256(points.tobytes()).hexdigest()[:8]
         name = f"{block.split}-phase{block.phase}-{block.first:05d}-{block.trials}-{digest}.json"
@@ -109,22 +108,26 @@ class TaskBlocks:
         return trainer_of(self.preset, self.task, self.dataset, self.preset.block_size)
 
     def _fingerprint(self) -> str:
-        """Identify all that a task's blocks are made from: settings, data, library versions, our code."""
+        """A hash over all that decides a task's blocks: settings, data, library versions, our code."""
         preset = self.preset
         made_from = {
             "collection": [preset.name, preset.version, preset.seed, preset.block_size, preset.evaluations],
-            # The number of matched points is no part: more of them go on with the same sequence.
+            # Without the number of matched points: more points continue the same sequence.
             "task": dataclasses.asdict(self.task),
             "dataset": self.dataset.sha256,
             "libraries": library_versions(),
             "backend": jax.default_backend(),
-            "sources": _sources(resources.files("pipelines.collect")),
+            "sources": {
+                name: digest
+                for name, digest in _sources(resources.files("pipelines.collect")).items()
+                if name not in _WITHOUT_RESULTS
+            },
         }
         return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
 
 
 def _sources(folder: Traversable) -> dict[str, str]:
-    """A hash of every module that trials are made by: blocks that other code made are not taken over."""
+    """A hash of every module of a package, by its path in the package."""
     found: dict[str, str] = {}
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():

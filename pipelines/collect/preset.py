@@ -5,15 +5,25 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import field_path, one_of, read_toml
 from pipelines.collect.datasets import TASK_DATASETS
 from pipelines.collect.models import MODELS
+
+
+def _identifier(name: str) -> str:
+    if not name.isidentifier():
+        raise InvalidInputError(
+            f"{name!r} cannot be part of a file name", fix="use letters, digits and underscores"
+        )
+    return name
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,13 @@ class TaskPreset:
         few to test on, as PD1's ImageNet ResNet50 with batch size 1024.
     """
 
-    shortname: str
-    dataset: str
-    model: str
-    batch_size: int
-    steps: int
-    l2: float = 0.0
-    training_only: int = 0
+    shortname: Annotated[str, AfterValidator(_identifier)]
+    dataset: Annotated[str, one_of(TASK_DATASETS)]
+    model: Annotated[str, one_of(MODELS)]
+    batch_size: PositiveInt
+    steps: PositiveInt
+    l2: NonNegativeFloat = 0.0
+    training_only: NonNegativeInt = 0
 
     @property
     def study(self) -> str:
@@ -60,18 +70,18 @@ class Preset:
       block_size: number of trials trained at once; results do not depend on it in substance, but may in
         the last bit.
       evaluations: number of points of every curve.
-      tasks: the tasks.
+      tasks: the tasks; in the file, one table `[[task]]` for each.
     """
 
     name: str
     version: str
-    seed: int
-    phases: int
-    matched: int
-    good: int
-    block_size: int
-    evaluations: int
-    tasks: tuple[TaskPreset, ...]
+    seed: NonNegativeInt
+    phases: Annotated[int, Field(ge=1, le=2)]
+    matched: PositiveInt
+    good: PositiveInt
+    block_size: PositiveInt
+    evaluations: PositiveInt
+    tasks: Annotated[tuple[TaskPreset, ...], Field(alias="task", min_length=1)]
 
     @property
     def sha256(self) -> str:
@@ -86,28 +96,10 @@ def load_preset(preset: str | Path) -> Preset:
     'digits_simple_cnn_20'
 
     Raises:
-      InvalidInputError: there is none, or a field is missing, unknown or wrong; names file and field.
+      InvalidInputError: there is no such preset, or a field is missing, unknown or wrong; the message names
+        the file and the field.
     """
-    where, text = _read(preset)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInputError(f"this is not TOML: {error}", where=where) from error
-    tables = document.pop("task", [])
-    if not isinstance(tables, list) or not tables:
-        raise InvalidInputError("there is no task", where=where, fix="write one [[task]] table for each")
-    tasks = []
-    for number, table in enumerate(tables, start=1):
-        place = f"{where}: task {number}"
-        task = TaskPreset(**_fields(TaskPreset, table, place))
-        _check_task(task, place)
-        tasks.append(task)
-    result = Preset(**_fields(Preset, document, where, given={"tasks": tuple(tasks)}))
-    _check(result, where)
-    return result
-
-
-def _read(preset: str | Path) -> tuple[str, str]:
+    file = Path(preset)
     if isinstance(preset, str) and not preset.endswith(".toml"):
         folder = resources.files("pipelines.collect").joinpath("presets")
         file = folder.joinpath(f"{preset}.toml")
@@ -116,88 +108,22 @@ def _read(preset: str | Path) -> tuple[str, str]:
             raise InvalidInputError(
                 f"no preset {preset!r}", fix=f"use one of {', '.join(known)}, or the path of a .toml file"
             )
-        return file.name, file.read_text(encoding="utf-8")
-    try:
-        return str(preset), Path(preset).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"the preset cannot be read: {error}", where=str(preset)) from error
+    result = read_toml(Preset, file)
+    _check_tasks(result, str(file))
+    return result
 
 
-def _fields(
-    kind: type, table: dict[str, Any], where: str, given: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The values of a dataclass from a TOML table; every field there, none unknown, each of its type."""
-    values = dict(given or {})
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.name not in values}
-    for name in table:
-        if name not in fields:
-            raise InvalidInputError(f"unknown field {name!r}", where=where, fix=f"use {', '.join(fields)}")
-    for name, field in fields.items():
-        if name not in table:
-            if field.default is dataclasses.MISSING:
-                raise InvalidInputError(f"field {name!r} is missing", where=where)
-            continue
-        value, expected = table[name], {"str": str, "int": int, "float": float}[str(field.type)]
-        if expected is float and type(value) is int:
-            value = float(value)
-        if type(value) is not expected:
-            raise InvalidInputError(
-                f"{name} = {value!r} is not of type {expected.__name__}", where=f"{where}: {name}"
-            )
-        values[name] = value
-    return values
-
-
-def _check_task(task: TaskPreset, where: str) -> None:
-    if task.dataset not in TASK_DATASETS:
-        raise InvalidInputError(
-            f"unknown task dataset {task.dataset!r}",
-            where=f"{where}: dataset",
-            fix=f"use one of {', '.join(TASK_DATASETS)}",
-        )
-    if task.model not in MODELS:
-        raise InvalidInputError(
-            f"unknown model {task.model!r}", where=f"{where}: model", fix=f"use one of {', '.join(MODELS)}"
-        )
-    if not task.shortname.isidentifier():
-        raise InvalidInputError(
-            f"shortname {task.shortname!r} would not do in a study group or a file name",
-            where=f"{where}: shortname",
-            fix="use letters, digits and underscores",
-        )
-    for name in ("l2", "training_only"):
-        if getattr(task, name) < 0:
-            raise InvalidInputError(f"{name} = {getattr(task, name)} is negative", where=f"{where}: {name}")
-    _check_positive(task, ("batch_size", "steps"), where)
-
-
-def _check(preset: Preset, where: str) -> None:
-    _check_positive(preset, ("phases", "matched", "good", "block_size", "evaluations"), where)
-    if preset.phases > 2:
-        raise InvalidInputError(f"phases = {preset.phases}", where=f"{where}: phases", fix="use 1 or 2")
-    if preset.seed < 0:
-        raise InvalidInputError(f"seed = {preset.seed} is negative", where=f"{where}: seed")
-    studies = [task.study for task in preset.tasks]
-    for number, (study, task) in enumerate(zip(studies, preset.tasks, strict=True), start=1):
-        if studies.index(study) != number - 1:
-            raise InvalidInputError(
-                f"shortname and batch size {study!r} occur twice", where=f"{where}: task {number}"
-            )
-        if task.training_only > preset.matched:
-            raise InvalidInputError(
-                f"training_only = {task.training_only} is more than matched = {preset.matched}",
-                where=f"{where}: task {number}: training_only",
-            )
-        if task.steps % preset.evaluations:
-            raise InvalidInputError(
-                f"steps = {task.steps} is no multiple of evaluations = {preset.evaluations}",
-                where=f"{where}: task {number}: steps",
-            )
-
-
-def _check_positive(settings: TaskPreset | Preset, names: tuple[str, ...], where: str) -> None:
-    for name in names:
-        if getattr(settings, name) < 1:
-            raise InvalidInputError(
-                f"{name} = {getattr(settings, name)} is not positive", where=f"{where}: {name}"
-            )
+def _check_tasks(preset: Preset, where: str) -> None:
+    """Check each task against the other tasks and the whole collection."""
+    studies: set[str] = set()
+    for number, task in enumerate(preset.tasks):
+        field, what = "", ""
+        if task.study in studies:
+            field, what = "shortname", f"another task has the shortname and batch size of {task.study!r}"
+        elif task.training_only > preset.matched:
+            field, what = "training_only", f"{task.training_only} is more than matched = {preset.matched}"
+        elif task.steps % preset.evaluations:
+            field, what = "steps", f"{task.steps} is no multiple of evaluations = {preset.evaluations}"
+        if what:
+            raise InvalidInputError(what, where=f"{where}: {field_path('task', number, field)}")
+        studies.add(task.study)

@@ -18,19 +18,19 @@ from typing import Any
 import jax
 
 from hyperbo.errors import HyperBOError
-from hyperbo.files import write_atomically
+from hyperbo.storage.atomic import write_atomically
 from pipelines.collect.blocks import TaskBlocks, TrainedBlock, library_versions
 from pipelines.collect.plan import (
     SPLITS,
-    Block,
+    TrialBlock,
     TrialSplit,
     expected_trials,
     matched_blocks,
     unmatched_blocks,
 )
 from pipelines.collect.preset import Preset
-from pipelines.collect.records import timing_rows, to_json_lines
-from pipelines.execution import Execution
+from pipelines.collect.rows import timing_rows, to_json_lines
+from pipelines.run.execution import Execution
 
 DESCRIPTION = "collection.json"
 TIMINGS = "timings.jsonl.gz"
@@ -41,12 +41,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Collection:
-    """What `collect` made.
+    """The result of `collect`.
 
     Attributes:
       folder: where the files are.
       trials: number of trials of each split.
-      trained: number of trials trained by this call, not found finished in the work folder.
+      trained: number of trials that this call trained; the others were finished in the work folder.
     """
 
     folder: Path
@@ -73,9 +73,9 @@ def collect(
 ) -> Collection:
     """Train all trials of a preset and write them as files of the PD1 release's layout.
 
-    Finished blocks of trials stay in the work folder; a run that was broken off goes on from there. The
-    same preset gives the same trials on the same platform with the same library versions, whatever runs
-    them; only the file of timings differs.
+    Finished blocks of trials stay in the work folder; a run that was interrupted continues from there. The
+    same preset gives the same trials on the same platform with the same library versions, with any number of
+    workers; only the file of timings differs.
 
     Args:
       preset: what to collect.
@@ -87,13 +87,13 @@ def collect(
 
     Raises:
       InvalidInputError: the preset does not fit a task dataset, or nearly all trials of a task diverge.
-      NotAvailableError: a library that brings a task dataset is not installed.
-      HyperBOError: a worker died; the same call goes on with what is finished.
+      NotAvailableError: a library with a task dataset is not installed.
+      HyperBOError: a worker died; the same call continues from the finished blocks.
     """
     from pipelines.collect.train import TrainCollection
 
     work_folder = work_folder or out_folder.with_name(out_folder.name + ".work")
-    # Made here too, so that a task that cannot be trained is refused before any other has cost time.
+    # Made before the training, so that a task that cannot be trained is refused at once.
     tasks = [TaskBlocks(preset, number, work_folder) for number in range(len(preset.tasks))]
     before = _finished_trials(tasks)
     with _reporting(tasks, expected_trials(preset), progress):
@@ -120,10 +120,10 @@ def collect(
 
 def _blocks_of(
     preset: Preset, tasks: list[TaskBlocks], number: int, phase: int
-) -> list[tuple[Block, TrainedBlock]]:
-    """All blocks of a task and phase in order, read back."""
+) -> list[tuple[TrialBlock, TrainedBlock]]:
+    """Read all blocks of a task and phase, in order."""
 
-    def read(block: Block) -> tuple[Block, TrainedBlock]:
+    def read(block: TrialBlock) -> tuple[TrialBlock, TrainedBlock]:
         trained = tasks[number].finished(block)
         if trained is None:
             raise HyperBOError(
@@ -144,7 +144,7 @@ def _finished_trials(tasks: list[TaskBlocks]) -> int:
 
 @contextmanager
 def _reporting(tasks: list[TaskBlocks], expected: int, progress: Progress | None) -> Iterator[None]:
-    """Report progress from a thread: the training may run anywhere, its files tell how far it is."""
+    """Report progress from a thread, by the number of files in the work folder."""
     if progress is None:
         yield
         return
@@ -169,7 +169,7 @@ def _reporting(tasks: list[TaskBlocks], expected: int, progress: Progress | None
 
 
 def _compress(data: bytes) -> bytes:
-    """Gzip without name or time, so that the same data give the same bytes."""
+    """Compress with gzip, without name or time, so that the same data give the same bytes."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as stream:
         stream.write(data)
@@ -179,7 +179,7 @@ def _compress(data: bytes) -> bytes:
 def _describe(
     preset: Preset, tasks: list[TaskBlocks], contents: dict[str, bytes], trials: dict[TrialSplit, int]
 ) -> bytes:
-    """What the files were made from and by."""
+    """The text of `collection.json`."""
     description: dict[str, Any] = {
         "name": preset.name,
         "version": preset.version,

@@ -1,4 +1,4 @@
-"""The pipeline that trains a collection: matched blocks, then the unmatched ones that divergence asks for."""
+"""The pipeline that trains a collection: first the matched blocks, then as many unmatched ones as needed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.collect.blocks import TaskBlocks
-from pipelines.collect.plan import Block, matched_blocks, unmatched_blocks
+from pipelines.collect.plan import TrialBlock, matched_blocks, unmatched_blocks
 from pipelines.collect.preset import Preset
 
-# A task and a phase, numbers both.
+# The numbers of a task and a phase.
 _Wave = tuple[int, int]
 
 
 class TrainCollection(beam.PTransform):
-    """Train every block of a collection that is not finished yet; finished ones are files of a work folder.
+    """Train every block of a collection that is not finished yet.
 
-    Only names of blocks and counts of trials pass between the workers. A worker that dies loses the block
-    that it was training, and nothing else.
-
-    Args:
-      preset: the collection.
-      work_folder: where finished blocks are kept; every worker sees it.
+    Finished blocks are files of the work folder, which every worker sees; only names of blocks and counts of
+    trials pass between the workers. If a worker dies, only the block that it was training is lost.
     """
 
     def __init__(self, preset: Preset, work_folder: Path) -> None:
@@ -32,7 +28,7 @@ class TrainCollection(beam.PTransform):
         self._preset, self._work_folder = preset, work_folder
 
     def expand(self, input_or_inputs: Any) -> Any:
-        """Apply to a pipeline."""
+        """Train the matched blocks, then the unmatched ones."""
         preset = self._preset
         blocks = [
             block
@@ -55,19 +51,19 @@ class TrainCollection(beam.PTransform):
         )
 
 
-def _unmatched(good: tuple[_Wave, int], preset: Preset) -> Iterable[Block]:
+def _unmatched(good: tuple[_Wave, int], preset: Preset) -> Iterable[TrialBlock]:
     (number, phase), count = good
     return unmatched_blocks(preset, number, phase, count)
 
 
 class _Train(beam.DoFn):
-    """Block -> its task and phase, and how many of its trials did not diverge."""
+    """TrialBlock -> ((task, phase), number of its trials that did not diverge)."""
 
     def __init__(self, preset: Preset, work_folder: Path) -> None:
         self._preset, self._work_folder = preset, work_folder
         self._tasks: dict[int, TaskBlocks] = {}
 
-    def process(self, element: Block) -> Iterator[tuple[_Wave, int]]:
+    def process(self, element: TrialBlock) -> Iterator[tuple[_Wave, int]]:
         """Train a block, unless it is finished."""
         if element.task not in self._tasks:
             self._tasks[element.task] = TaskBlocks(self._preset, element.task, self._work_folder)

@@ -1,4 +1,4 @@
-"""The search spaces of HPO-B as its descriptors tell them, and the columns of its records."""
+"""The search spaces of HPO-B, read from its descriptors, and the columns of its records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
-from hyperbo.search_space import Parameter, SearchSpace
-from pipelines.columns import IDENTITY, OBJECTIVE, RELATIONS, Column, Layout
+from pipelines.curate.columns import IDENTITY, OBJECTIVE, RELATIONS, Column, Layout
 
 DESCRIPTORS = "meta-dataset-descriptors.json"
 # HPO-B-v3.
@@ -31,18 +31,18 @@ INITIALISATIONS = Column(
 class Variable:
     """One column of X and the range that its values in [0, 1] were scaled from.
 
-    A value v was recorded as ln(v + 1e-4) where `log` is set, as v where it is not, then scaled to
-    [0, 1] by `minimum` and `maximum` and rounded to six decimals. A column that is 1 for one category of a
-    categorical variable and 0 for the others has a category, and the ranges 0 to 1.
+    A value v was recorded as ln(v + 1e-4) if `log` is set, else as v; then it was scaled to [0, 1] by
+    `minimum` and `maximum` and rounded to six decimals. A categorical variable has one column for each
+    category: 1 for this category, 0 for the others, with the ranges 0 to 1.
 
     Attributes:
       name: the column, `<variable>`, or `<variable>.ohe._<category>`.
       minimum: smallest value over all datasets, after the logarithm.
       maximum: largest value over all datasets, after the logarithm.
-      minimum_before_log: smallest value over all datasets, as the flow was run.
-      maximum_before_log: largest value over all datasets, as the flow was run.
+      minimum_before_log: smallest value over all datasets, before the logarithm.
+      maximum_before_log: largest value over all datasets, before the logarithm.
       log: whether the logarithm was taken.
-      category: the category that the column stands for; empty where the variable is a number.
+      category: the category of the column; empty if the variable is a number.
     """
 
     name: str
@@ -63,12 +63,12 @@ class SpaceDescription:
 
     @property
     def search_space(self) -> SearchSpace:
-        """The unit cube with the variables' names: HPO-B records inputs scaled already."""
+        """The unit cube with the variables' names: HPO-B records scaled inputs."""
         return SearchSpace(tuple(Parameter(variable.name, 0.0, 1.0) for variable in self.variables))
 
     @property
     def layout(self) -> Layout:
-        """What the records of a dataset of this search space alone consist of."""
+        """The columns of a dataset of this search space alone."""
         return Layout(self.search_space, metrics=(METRIC,), extra=(INITIALISATIONS,))
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class SpaceDescription:
 
 
 def mixed_columns() -> tuple[Column, ...]:
-    """All columns of a dataset of several search spaces, whose inputs differ in length."""
+    """The columns of a dataset of several search spaces, with inputs of different lengths."""
     return (
         *IDENTITY,
         *RELATIONS,
@@ -91,16 +91,10 @@ def mixed_columns() -> tuple[Column, ...]:
 
 
 def read_descriptors(folder: Path) -> dict[str, SpaceDescription]:
-    """Read the descriptions of all search spaces.
-
-    Args:
-      folder: holds `meta-dataset-descriptors.json`.
-
-    Returns:
-      Descriptions by the id of the search space.
+    """Read the descriptions of all search spaces by their ids, from `meta-dataset-descriptors.json`.
 
     Raises:
-      InvalidInputError: the file is absent, is not JSON, or describes a search space incompletely.
+      InvalidInputError: the file is absent, is not JSON, or lacks a part of a search space.
     """
     content = read_json(folder / DESCRIPTORS)
     return {name: _space(name, fields) for name, fields in content.items()}
@@ -110,13 +104,13 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a small file that holds one JSON object.
 
     Raises:
-      InvalidInputError: the file is absent, cannot be read, or holds something else.
+      InvalidInputError: the file is absent, cannot be read, or does not hold a JSON object.
     """
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise InvalidInputError(
-            f"{path.name} is not there", where=str(path.parent), fix="add the file, HPO-B comes with it"
+            f"{path.name} is missing", where=str(path.parent), fix="copy it from the HPO-B archive"
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"cannot be read as JSON: {error}", where=path.name) from error
@@ -128,12 +122,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def _space(name: str, fields: Any) -> SpaceDescription:
     where = f"{DESCRIPTORS}#{name}"
     try:
-        variables, order, logs = (
-            fields["variables"],
-            fields["variables_order"],
-            fields["variables_to_apply_log"],
+        variables, logs = fields["variables"], fields["variables_to_apply_log"]
+        described = tuple(
+            _variable(column, variables, column in logs) for column in fields["variables_order"]
         )
-        described = tuple(_variable(column, variables, column in logs) for column in order)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"cannot be read: {type(error).__name__} {error}",
@@ -143,7 +135,7 @@ def _space(name: str, fields: Any) -> SpaceDescription:
         ) from error
     description = SpaceDescription(name, described)
     try:
-        description.search_space  # noqa: B018 - repeated or absent names fail here, not when data is read.
+        description.search_space  # noqa: B018 - repeated or absent names fail here, before any data is read.
     except InvalidInputError as error:
         raise InvalidInputError(error.what, where=where) from error
     return description

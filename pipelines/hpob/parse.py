@@ -1,23 +1,23 @@
-"""ParseHpob: files of HPO-B become tables of curated records; a row that cannot becomes a reject."""
+"""ParseHpob: files of HPO-B become tables of curated records and rejects."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam import pvalue
 from jaxtyping import Bool, Float64
 
 from hyperbo.errors import InvalidInputError
-from pipelines.columns import MOST_DUPLICATES, schema
+from pipelines.curate.build import with_rejects
+from pipelines.curate.columns import MOST_DUPLICATES, schema
+from pipelines.curate.elements import RawFile, Reject
 from pipelines.hpob.layout import DESCRIPTORS, METRIC, SPLIT, SpaceDescription, mixed_columns
 from pipelines.hpob.raw_files import Initialisations
 from pipelines.hpob.stream import RawDataset, Rows, read_datasets
-from pipelines.records import RawFile, Reject
 
 TABLE_ROWS = 8192
 
@@ -25,14 +25,14 @@ TABLE_ROWS = 8192
 class ParseHpob(beam.PTransform):
     """PCollection[RawFile] -> (PCollection[pa.Table], PCollection[Reject]).
 
-    Tables have the column `split` and the columns of `SpaceDescription.layout`, or `mixed_columns` where all
-    search spaces are read, and at most `TABLE_ROWS` rows of one dataset. A row's number, from 0, is the one
-    that initialisations name.
+    A table has at most `TABLE_ROWS` rows of one dataset. Its columns are `split` and those of
+    `SpaceDescription.layout`, or `mixed_columns` if all search spaces are read. Rows are numbered from 0, as
+    in the initialisations.
 
     Args:
       descriptions: the search spaces, by id.
       initialisations: the official initialisations.
-      search_space: the one to read; all if None.
+      search_space: the search space to read; None for all.
     """
 
     def __init__(
@@ -51,11 +51,8 @@ class ParseHpob(beam.PTransform):
         self._arguments = (dict(descriptions), initialisations, search_space)
 
     def expand(self, input_or_inputs: Any) -> Any:
-        """Read each file as a stream; a file is read by one worker."""
-        parsed = input_or_inputs | "ParseFile" >> beam.FlatMap(_parse_file, *self._arguments).with_outputs(
-            "rejects", main="tables"
-        )
-        return parsed.tables, parsed.rejects
+        """Read each file as a stream; one worker reads a file."""
+        return with_rejects(input_or_inputs, "ParseFile", _parse_file, *self._arguments)
 
 
 def _parse_file(
@@ -63,17 +60,15 @@ def _parse_file(
     descriptions: Mapping[str, SpaceDescription],
     initialisations: Initialisations,
     search_space: str | None,
-) -> Iterable[Any]:
+) -> Iterator[pa.Table | Reject]:
     for raw in read_datasets(file.path, search_space):
         begins = initialisations.get(raw.search_space, {}).get(raw.dataset, {})
-        for made in curate_dataset(
-            raw, file, descriptions[raw.search_space], begins, mixed=search_space is None
-        ):
-            yield pvalue.TaggedOutput("rejects", made) if isinstance(made, Reject) else made
+        space, mixed = descriptions[raw.search_space], search_space is None
+        yield from curate_dataset(raw, file, space, begins, mixed=mixed)
 
 
-class _Judged(NamedTuple):
-    """The rows of a dataset that are right, and what is wrong with the others."""
+class _ValidRows(NamedTuple):
+    """The valid rows of a dataset, and the reasons why the others are not valid."""
 
     numbers: np.ndarray
     x: Float64[np.ndarray, "n d"]
@@ -89,30 +84,26 @@ def curate_dataset(
     *,
     mixed: bool,
 ) -> Iterator[pa.Table | Reject]:
-    """Make the rejects and then the records of one dataset, in the order of its rows.
+    """Make the rejects and then the records of one dataset of a file, in the order of its rows.
 
-    Args:
-      raw: what the file holds.
-      file: where it was read from.
-      description: its search space.
-      initialisations: the dataset's official initialisations, by name.
-      mixed: whether records of several search spaces stand in one dataset: `mixed_columns`.
+    `initialisations` are the official ones of the dataset, by name. If `mixed` is set, the records are for a
+    dataset of several search spaces (`mixed_columns`).
 
     Raises:
-      InvalidInputError: no row of X is as long as the search space has variables.
+      InvalidInputError: no row of X has as many entries as the search space has variables.
     """
     place = f"{file.path.name}#{raw.search_space}/{raw.dataset}"
     task = f"{raw.search_space}-{raw.dataset}"
-    judged = _judge(raw, description, place)
+    valid = _valid_rows(raw, description, place)
     begins: dict[int, list[str]] = {}
     for name, rows in sorted(initialisations.items()):
         for position, row in enumerate(rows):
             begins.setdefault(row, []).append(f"{name}:{position}")
-    for row, reason in sorted(judged.reasons.items()):
+    for row, reason in sorted(valid.reasons.items()):
         lost = f"; the row is {', '.join(begins[row])} of the initialisations" if row in begins else ""
         yield Reject(place, row, reason + lost)
-    input_ids = _input_ids(judged.x)
-    trial_ids = [f"{task}/{row:07d}" for row in judged.numbers.tolist()]
+    input_ids = _input_ids(valid.x)
+    trial_ids = [f"{task}/{row:07d}" for row in valid.numbers.tolist()]
     same = _groups(input_ids)
     columns = schema((SPLIT, *(mixed_columns() if mixed else description.layout.columns)))
     constants: dict[str, str | int] = {
@@ -128,7 +119,7 @@ def curate_dataset(
     }
     for start in range(0, len(trial_ids), TABLE_ROWS):
         part = slice(start, start + TABLE_ROWS)
-        numbers, y = judged.numbers[part].tolist(), pa.array(judged.y[part])
+        numbers, y = valid.numbers[part].tolist(), pa.array(valid.y[part])
         duplicates = [
             [trial_ids[other] for other in same.get(row, ()) if other != row][:MOST_DUPLICATES]
             for row in range(start, start + len(numbers))
@@ -139,9 +130,9 @@ def curate_dataset(
             "input_id": input_ids[part],
             "duplicates": duplicates,
             "initialisations": [begins.get(row, ()) for row in numbers],
-            "y": y,  # Warped by the identity, as x is scaled by it.
+            "y": y,  # Warped by the identity, as x is.
             f"metrics.{METRIC}": y,
-            **_inputs(judged.x[part], None if mixed else description.search_space.names),
+            **_inputs(valid.x[part], None if mixed else description.search_space.names),
         }
         arrays |= {
             name: pa.repeat(pa.scalar(value, columns.field(name).type), len(numbers))
@@ -152,7 +143,7 @@ def curate_dataset(
 
 
 def _inputs(x: Float64[np.ndarray, "n d"], names: tuple[str, ...] | None) -> dict[str, pa.Array]:
-    """The columns of raw inputs and of inputs in [0, 1], which are equal; one of lists without names."""
+    """The columns of raw inputs and of inputs in [0, 1], which are equal; without names, columns of lists."""
     if names is None:
         offsets = pa.array(np.arange(len(x) + 1, dtype=np.int32) * x.shape[1])
         columns = {"": pa.ListArray.from_arrays(offsets, pa.array(x.ravel()))}
@@ -165,7 +156,7 @@ def _inputs(x: Float64[np.ndarray, "n d"], names: tuple[str, ...] | None) -> dic
     }
 
 
-def _judge(raw: RawDataset, description: SpaceDescription, place: str) -> _Judged:
+def _valid_rows(raw: RawDataset, description: SpaceDescription, place: str) -> _ValidRows:
     """Find the rows with one number in [0, 1] for each variable and an accuracy in [0, 1]."""
     names = [variable.name for variable in description.variables]
     x, x_whole = _matrix(raw.x, len(names))
@@ -176,7 +167,7 @@ def _judge(raw: RawDataset, description: SpaceDescription, place: str) -> _Judge
             where=place,
             fix="use descriptors and data of one release",
         )
-    # A comparison with NaN is false: what is not a number lies outside.
+    # A comparison with NaN is false, so a NaN is not valid.
     x_right, y_right = (x >= 0) & (x <= 1), (y >= 0) & (y <= 1)
     right = x_whole & y_whole
     right[x_whole] &= x_right.all(axis=1)
@@ -185,11 +176,11 @@ def _judge(raw: RawDataset, description: SpaceDescription, place: str) -> _Judge
     for row in np.flatnonzero(~right).tolist():
         reasons[row] = _reason(raw.x, row, names) or _reason(raw.y, row, [METRIC])
     numbers = np.flatnonzero(right)
-    return _Judged(numbers, x[right[x_whole]], y[right[y_whole], 0], reasons)
+    return _ValidRows(numbers, x[right[x_whole]], y[right[y_whole], 0], reasons)
 
 
 def _matrix(rows: Rows, width: int) -> tuple[Float64[np.ndarray, "m width"], Bool[np.ndarray, " n"]]:
-    """The rows of a width, stacked, and which rows they are."""
+    """The rows of this width as a matrix, and a mask of these rows."""
     widths = np.diff(rows.ends, prepend=0)
     whole = widths == width
     values = rows.values if whole.all() else rows.values[np.repeat(whole, widths)]
@@ -197,7 +188,7 @@ def _matrix(rows: Rows, width: int) -> tuple[Float64[np.ndarray, "m width"], Boo
 
 
 def _reason(rows: Rows, row: int, names: list[str]) -> str:
-    """What is wrong with a row; empty if nothing is."""
+    """The reason why a row is not valid; empty if it is."""
     start, end = (rows.ends[row - 1] if row else 0), rows.ends[row]
     if end - start != len(names):
         return f"{end - start} entries, not {len(names)}: {', '.join(names)}"
@@ -212,7 +203,7 @@ def _reason(rows: Rows, row: int, names: list[str]) -> str:
 
 def _input_ids(x: Float64[np.ndarray, "n d"]) -> list[str]:
     """`SearchSpace.input_id` of every row."""
-    # Adding 0.0 makes the two zeros one: they are equal, but their bytes are not.
+    # Adding 0.0 turns -0.0 into 0.0: they are equal, but their bytes differ.
     content = memoryview((x.astype("<f8") + 0.0).tobytes())
     size = 8 * x.shape[1]
     return [
@@ -222,7 +213,7 @@ def _input_ids(x: Float64[np.ndarray, "n d"]) -> list[str]:
 
 
 def _groups(input_ids: list[str]) -> dict[int, list[int]]:
-    """For each row whose input others share: the first rows with it, in order."""
+    """For each row whose input occurs more than once: the first rows with this input, in order."""
     codes = pa.array(input_ids, pa.string()).dictionary_encode().indices.to_numpy()
     groups: dict[int, list[int]] = {}
     for row in np.flatnonzero(np.bincount(codes)[codes] > 1).tolist():

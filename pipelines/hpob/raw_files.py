@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import re
 import zlib
 from collections import Counter
@@ -12,26 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hyperbo.errors import InvalidInputError
+from pipelines.curate.elements import RawFile
+from pipelines.curate.raw_files import raw_file
 from pipelines.hpob.layout import DESCRIPTORS, read_descriptors, read_json
-from pipelines.records import RawFile
 
 INITIALISATIONS_FILE = "bo-initializations.json"
 SPLITS = ("train", "validation", "test")
-# Initialisations by search space, dataset and name: the row numbers to begin with, in order.
+# Row numbers to start with, in order, by search space, dataset and name of the initialisation.
 Initialisations = Mapping[str, Mapping[str, Mapping[str, tuple[int, ...]]]]
-# No text in files of this layout but the keys, which hold no brackets: rows are counted by brackets alone.
+# The only texts in these files are keys, which hold no brackets, so counting brackets counts rows.
 _KEY = re.compile(rb'"([^"\\]*)"\s*:')
 _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
 class HpobFiles:
-    """The files that a build reads.
+    """HPO-B's files, described.
 
     Attributes:
-      data: the files of trials, by split: train, validation, test.
-      initialisations: `bo-initializations.json`; it holds no trials, and no rows are counted.
-      descriptors: `meta-dataset-descriptors.json`; likewise.
+      data: the files of trials, one for each split (train, validation, test).
+      initialisations: `bo-initializations.json`; it holds no trials, so its number of rows is 0.
+      descriptors: `meta-dataset-descriptors.json`; it holds no trials either.
     """
 
     data: tuple[RawFile, ...]
@@ -42,13 +42,12 @@ class HpobFiles:
 def find_hpob_files(folder: Path, search_space: str | None = None) -> HpobFiles:
     """Find HPO-B's files, read each once, and describe them.
 
-    Rows are counted by brackets, independently of the parser, at the speed of reading. Initialisations are
-    checked against the counts.
+    Rows are counted by brackets, independently of the parser. Initialisations are checked against the counts.
 
     Args:
       folder: holds `meta-{train,validation,test}-dataset.json[.gz]`, of which some may be absent,
         `bo-initializations.json` and `meta-dataset-descriptors.json`.
-      search_space: the one whose rows are counted; all if None.
+      search_space: the search space whose rows are counted; None for all.
 
     Raises:
       InvalidInputError: a file is absent, comes twice, or is unreadable or cut short; a dataset is in two
@@ -80,7 +79,7 @@ def find_hpob_files(folder: Path, search_space: str | None = None) -> HpobFiles:
                 )
             home[key] = path.name
         rows |= counts
-        data.append(_describe(path, split, sum(counts.values())))
+        data.append(raw_file(path, split, rows=sum(counts.values())))
     if not any(rows.values()):
         of_space = "" if search_space is None else f" of search space {search_space}"
         raise InvalidInputError(f"the raw files have no rows{of_space}", where=str(folder))
@@ -100,7 +99,7 @@ def find_hpob_files(folder: Path, search_space: str | None = None) -> HpobFiles:
             where=DESCRIPTORS,
             fix="use descriptors and data of one release",
         )
-    return HpobFiles(tuple(data), _describe(folder / INITIALISATIONS_FILE), _describe(folder / DESCRIPTORS))
+    return HpobFiles(tuple(data), raw_file(folder / INITIALISATIONS_FILE), raw_file(folder / DESCRIPTORS))
 
 
 def _data_file(folder: Path, split: str) -> Path | None:
@@ -115,16 +114,10 @@ def _data_file(folder: Path, split: str) -> Path | None:
     return found[0] if found else None
 
 
-def _describe(path: Path, split: str = "", rows: int = 0) -> RawFile:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256")
-    return RawFile(path, split, 0, digest.hexdigest(), path.stat().st_size, rows)
-
-
 def read_initialisations(path: Path) -> Initialisations:
-    """Read the official initialisations: rows of each dataset to begin an optimisation with.
+    """Read the official initialisations: rows of each dataset that an optimisation starts with.
 
-    Initialisations of datasets that no file holds are of no concern: HPO-B's versions share the file.
+    The file may name datasets that are not there: all versions of HPO-B share it.
 
     Raises:
       InvalidInputError: the file is absent or not of the layout {search space: {dataset: {name: rows}}}.
@@ -146,14 +139,16 @@ def read_initialisations(path: Path) -> Initialisations:
 
 
 def _row_numbers(rows: object) -> tuple[int, ...]:
-    # bool is an int to Python, and no row number here.
+    # bool is a kind of int in Python, but not a row number.
     if not isinstance(rows, list) or not all(type(row) is int and row >= 0 for row in rows):
         raise ValueError(f"{str(rows)[:60]} is not a list of row numbers")
     return tuple(rows)
 
 
 def read_pieces(path: Path, size: int, ends: bytes) -> Iterator[bytes]:
-    """Read a file, plain or gzipped, in pieces that, but for the last, end with one of some characters.
+    """Read a file, plain or gzipped, in pieces; each but the last ends with one of the characters `ends`.
+
+    The file is read `size` bytes at a time.
 
     Raises:
       InvalidInputError: the file cannot be read, or its gzip stream is damaged or ends early.
@@ -161,7 +156,7 @@ def read_pieces(path: Path, size: int, ends: bytes) -> Iterator[bytes]:
     rest = b""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            # What comes before a damaged place is read as well: it says where the place is.
+            # Everything before a damaged place is read too, so that an error can name the place.
             while piece := stream.read1(size):
                 piece = rest + piece
                 end = max(piece.rfind(character) for character in ends) + 1
@@ -177,7 +172,7 @@ def read_pieces(path: Path, size: int, ends: bytes) -> Iterator[bytes]:
 
 
 def count_rows(path: Path) -> dict[tuple[str, str], int]:
-    """Count the rows of X of each (search space, dataset) of a file: its brackets, less the outermost.
+    """Count the rows of X of each (search space, dataset) of a file by their brackets.
 
     Raises:
       InvalidInputError: the file cannot be read or is cut short.
@@ -186,7 +181,7 @@ def count_rows(path: Path) -> dict[tuple[str, str], int]:
     names = ["", "", ""]
     depth = 0
     try:
-        # Pieces end where no key can be cut in two.
+        # Pieces end where no key is cut in two.
         for piece in read_pieces(path, _PIECE, b",[]"):
             start = 0
             for match in (*_KEY.finditer(piece), None):

@@ -1,4 +1,4 @@
-"""Reading a file of HPO-B as a stream: the raw rows of one dataset after the other."""
+"""Reading a file of HPO-B as a stream: the raw rows of one dataset after another."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pipelines.hpob.raw_files import read_pieces
 
 # Larger pieces are no faster, and the events of a piece are in memory at once.
 _PIECE = 1 << 16
-# What JSON or a float64 cannot hold but Python's json writes, or nearly: a large exponent, NaN, Infinity.
+# Numbers that Python's json writes but JSON or float64 cannot hold: NaN, Infinity, large exponents.
 _NO_NUMBER = re.compile(rb"(?<![^\[,:\s])(-?(?:NaN|Infinity|[\d.]+[eE]\+?\d{3,}))(?=[\],}\s])")
 _ID = re.compile(r"[\w.-]+")
 Events = Iterator[tuple[str, Any]]
 
 
 class Rows(NamedTuple):
-    """A list of rows of numbers, flat.
+    """Rows of numbers as one flat array.
 
     Attributes:
-      values: the entries of all rows; NaN in place of what is not a number.
-      ends: where each row ends within them.
-      wrong: the first entry of a row that is not a number, by row: its column and value.
+      values: the entries of all rows; NaN for an entry that is not a number.
+      ends: index behind the last entry of each row.
+      wrong: by row, column and value of its first entry that is not a number.
     """
 
     values: np.ndarray
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class RawDataset(NamedTuple):
-    """What a file holds of one dataset of a search space; `x` and `y` have equally many rows."""
+    """The raw rows of one dataset of a search space; `x` and `y` have equally many rows."""
 
     search_space: str
     dataset: str
@@ -47,15 +47,14 @@ class RawDataset(NamedTuple):
 
 
 def read_datasets(path: Path, search_space: str | None = None) -> Iterator[RawDataset]:
-    """Read a file once, from its beginning to its end, with the rows of one dataset in memory at a time.
+    """Read a file, plain or gzipped, one dataset in memory at a time.
 
-    Args:
-      path: a file of the layout {search space: {dataset: {"X": [[...]], "y": [[...]]}}}, plain or gzipped.
-      search_space: the one to read, others are passed over; all if None.
+    Its layout is {search space: {dataset: {"X": [[...]], "y": [[...]]}}}. With a search space, only this one
+    is read.
 
     Raises:
-      InvalidInputError: the file cannot be read, is not JSON, is cut short or is of another layout; a
-        dataset comes twice or has other numbers of rows in X and y. `where` is the file and the dataset.
+      InvalidInputError: the file cannot be read, is not JSON, is cut short or has another layout; a dataset
+        comes twice, or its X and y have different numbers of rows. `where` is the file and the dataset.
     """
     place = path.name
     seen: set[tuple[str, str]] = set()
@@ -71,11 +70,11 @@ def read_datasets(path: Path, search_space: str | None = None) -> Iterator[RawDa
             for dataset in _keys(events, "the search space"):
                 place = f"{path.name}#{space}/{dataset}"
                 if (space, dataset) in seen:
-                    raise InvalidInputError("the dataset comes twice", fix="remove one of the two")
+                    raise InvalidInputError(f"dataset {dataset} comes twice", fix="remove one of the two")
                 seen.add((space, dataset))
                 yield RawDataset(space, dataset, *_read_dataset(events))
         place = path.name
-        for _ in events:  # Nothing may follow: the parser says so.
+        for _ in events:  # Nothing may follow; the parser checks it.
             pass
     except InvalidInputError as error:
         raise InvalidInputError(error.what, where=place, fix=error.fix) from error
@@ -92,7 +91,7 @@ def _batches(path: Path) -> Iterator[list[tuple[str, Any]]]:
             events.clear()
         parser.close()
     except ijson.JSONError as error:
-        yield events  # What came before the fault: it says where we are.
+        yield events  # The events before the error tell which dataset it is in.
         text = error.args[0] if error.args else ""
         text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         raise InvalidInputError(
@@ -102,12 +101,12 @@ def _batches(path: Path) -> Iterator[list[tuple[str, Any]]]:
 
 
 def _quoted(piece: bytes) -> bytes:
-    """Quote what is not a number, so that it costs a row and not the file.
+    """Quote entries that are not numbers, so that they cost one row and not the whole file.
 
     >>> _quoted(b"[NaN, 0.5, 1e999, 2e-05]")
     b'["NaN", 0.5, "1e999", 2e-05]'
     """
-    # Rows hold e for small numbers only, as in 2e-05: nearly always there is nothing to look for.
+    # Most pieces have an e in small numbers only, such as 2e-05: then nothing is to be quoted.
     if b"N" in piece or b"I" in piece or b"E" in piece or piece.count(b"e") != piece.count(b"e-"):
         return _NO_NUMBER.sub(rb'"\1"', piece)
     return piece
@@ -120,7 +119,7 @@ def _expect(event: tuple[str, Any], kind: str, what: str) -> None:
 
 
 def _keys(events: Events, what: str) -> Iterator[str]:
-    """Keys of an object whose values the caller reads, from after its beginning until its end."""
+    """The keys of an object that has begun; the caller reads their values."""
     for event, key in events:
         if event == "end_map":
             return
@@ -158,7 +157,7 @@ def _read_dataset(events: Events) -> tuple[Rows, Rows]:
 
 
 def _read_rows(events: Events, name: str) -> Rows:
-    """Read an array of arrays, from after its beginning to its end. The loop that the time goes into."""
+    """Read an array of arrays that has begun. Most of the time is spent in this loop."""
     values, ends, wrong = array("d"), array("q"), {}
     append = values.append
     for event, value in events:

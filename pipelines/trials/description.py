@@ -1,19 +1,75 @@
-"""TrialsDescription: what the columns of anyone's trials mean."""
+"""TrialsDescription: what the columns of anyone's trials mean, and what their owner says of them."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, StringConstraints
+
+from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.trial import Status
+from hyperbo.data.warping import Direction, output_warping
 from hyperbo.errors import InvalidInputError
-from hyperbo.search_space import SearchSpace
-from hyperbo.trial import Status
-from hyperbo.warping import Direction, output_warping
-from pipelines.columns import Kind
-from pipelines.trials.about import About
+from pipelines.curate.columns import Kind
 
 _NAMES_SHOWN = 10
+# The characters of an address by RFC 3986, of which none ends a link of Markdown.
+_ADDRESS = re.compile(r"https?://\w[\w.~:/?#\[\]@!$&'()*+,;=%-]*", re.ASCII)
+
+
+def _visible(text: str) -> str:
+    if text.isspace():
+        raise InvalidInputError("the text is blank", fix="leave it out")
+    # Blanks such as the ideographic one do not count as printable.
+    for place, each in enumerate(text):
+        if not (each.isprintable() or each in "\n\t" or unicodedata.category(each) == "Zs"):
+            raise InvalidInputError(
+                f"the text holds U+{ord(each):04X}, which cannot be seen",
+                fix=f"remove it after {text[max(place - 20, 0) : place]!r}",
+            )
+    return text
+
+
+def _address(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise InvalidInputError(
+            f"{text!r} is not an address",
+            fix="write one such as https://creativecommons.org/licenses/by/4.0/",
+        )
+    return text
+
+
+def _bibtex(text: str) -> str:
+    if not text.lstrip().startswith("@"):
+        raise InvalidInputError(
+            "the text is not BibTeX", fix="write an entry, such as @misc{name, title = {...}}"
+        )
+    return text
+
+
+_Long = Annotated[str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(_visible)]
+_Short = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_visible)]
+
+
+@dataclass(frozen=True)
+class About:
+    """What the owner of trials says of them; a text is empty where nothing is said.
+
+    Attributes:
+      description: what they are, as Markdown.
+      licence: address of the licence.
+      citation: how to cite them, as BibTeX.
+    """
+
+    description: _Long = ""
+    licence: Annotated[_Short, AfterValidator(_address)] = ""
+    citation: Annotated[_Long, AfterValidator(_bibtex)] = ""
+
+
 _NOTHING_SAID = About()
 
 
@@ -25,11 +81,21 @@ class NameSource:
       column: the column that holds it.
       name: the one name of all trials.
       file_name: true where it is the name of the trial's file, without its suffixes.
+
+    Raises:
+      InvalidInputError: none of the three is given, or several are.
     """
 
     column: str = ""
     name: str = ""
     file_name: bool = False
+
+    def __post_init__(self) -> None:
+        if [bool(self.column), bool(self.name), self.file_name].count(True) != 1:
+            raise InvalidInputError(
+                "give exactly one source of the name",
+                fix='write { column = "..." }, { name = "..." } or { file_name = true }',
+            )
 
 
 @dataclass(frozen=True)
@@ -135,9 +201,6 @@ class TrialsDescription:
 
     def check_columns(self, names: Collection[str]) -> None:
         """Check the columns of a table, or of a row that brings its own.
-
-        Args:
-          names: the columns that are there.
 
         Raises:
           InvalidInputError: columns named here are missing, or some are there that are not named.

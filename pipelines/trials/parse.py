@@ -1,21 +1,21 @@
-"""ParseTrialFiles: rows of anyone's trials become trials; a row that cannot becomes a reject."""
+"""ParseTrialFiles: rows of anyone's trials become trials or rejects."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
-from apache_beam import pvalue
 
+from hyperbo.data.trial import Status, Trial
+from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
-from hyperbo.trial import Status, Trial
-from hyperbo.warping import output_warping
-from pipelines.fields import curve, number, shown, text
-from pipelines.records import RawFile, Reject
+from pipelines.curate.build import with_rejects
+from pipelines.curate.elements import RawFile, Reject
+from pipelines.curate.fields import curve, number, shown, text
 from pipelines.trials.description import NameSource, StatusColumn, TrialsDescription
 from pipelines.trials.rows import read_rows, suffix_of
 
@@ -28,8 +28,8 @@ class ParseTrialFiles(beam.PTransform):
     Rows that the description skips become neither.
 
     Args:
-      description: what the columns mean.
-      origin: how the trials came about, written into each.
+      description: the meaning of the columns.
+      origin: how the trials were made; written into each.
     """
 
     def __init__(self, description: TrialsDescription, origin: str) -> None:
@@ -37,19 +37,12 @@ class ParseTrialFiles(beam.PTransform):
         self._description, self._origin = description, origin
 
     def expand(self, input_or_inputs: Any) -> Any:
-        """Spread the files over the workers, and parse each row where it is read."""
-        parsed = (
-            input_or_inputs
-            | "Spread" >> beam.Reshuffle()
-            | "ParseFile"
-            >> beam.FlatMap(_parse_file, self._description, self._origin).with_outputs(
-                "rejects", main="trials"
-            )
-        )
-        return parsed.trials, parsed.rejects
+        """Spread the files over the workers, which read and parse them."""
+        files = input_or_inputs | "Spread" >> beam.Reshuffle()
+        return with_rejects(files, "ParseFile", _parse_file, self._description, self._origin)
 
 
-def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterable[Any]:
+def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
     status = description.status
     columns = description.columns
     accepted = columns.keys()
@@ -64,27 +57,20 @@ def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> I
                 accepted = row.keys()
             yield parse_trial(row, file, place, description, origin)
         except InvalidInputError as error:
-            yield pvalue.TaggedOutput("rejects", Reject(file.path.name, place, error.what))
+            yield Reject(file.path.name, place, error.what)
 
 
 def parse_trial(
     row: Mapping[str, Any], file: RawFile, place: int, description: TrialsDescription, origin: str
 ) -> Trial:
-    """Make a trial of one row.
+    """Make a trial of one row, of which `place` is the line or the number.
 
-    The trial's id is `<task>/<id within the task>`, the task's name without slashes: else `b/c` of the task
-    `a` would be `c` of the task `a/b`. A null, an empty cell and a NaN are all NaN in metrics and curves. A
-    trial that is done may lack a finite objective, one that diverged may have it: both stay.
-
-    Args:
-      row: the columns that the description names, of plain values.
-      file: where the row stands.
-      place: line or number of the row.
-      description: what the columns mean.
-      origin: how the trial came about.
+    The trial's id is `<task>/<id within the task>`. Slashes in the task's name are replaced: otherwise `b/c`
+    of the task `a` would equal `c` of the task `a/b`. A null, an empty cell and a NaN are all NaN in metrics
+    and curves. A trial that is done may lack a finite objective, a diverged one may have it: both are kept.
 
     Raises:
-      InvalidInputError: a column holds what it should not, or the objective has no warped value.
+      InvalidInputError: a column has a wrong value, or the objective has no warped value.
     """
     source = f"{file.path.name}:{place}"
     task = _name(description.task, row, file.path)
@@ -120,7 +106,7 @@ def _name(source: NameSource, row: Mapping[str, Any], path: Path) -> str:
 
 
 def _without_slashes(task: str) -> str:
-    """A task's name for an id: as it is but for slashes, and different for every name.
+    """A task's name without slashes, for an id; different names stay different.
 
     >>> _without_slashes("resnet-cifar"), _without_slashes("cifar/resnet 50%")
     ('resnet-cifar', 'cifar%2Fresnet 50%25')

@@ -1,4 +1,4 @@
-"""Rows of JSON lines, CSV and Parquet files, each as a mapping from columns to plain values."""
+"""Files of anyone's trials (JSON lines, CSV, Parquet): described, and read row by row."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hyperbo.errors import InvalidInputError
-from pipelines.columns import Kind
-from pipelines.json_lines import json_object, json_value
-from pipelines.raw_files import read_lines
+from pipelines.curate.columns import Kind
+from pipelines.curate.elements import RawFile
+from pipelines.curate.fields import json_object, json_value
+from pipelines.curate.raw_files import raw_file, read_lines
+from pipelines.trials.description import TrialsDescription
 
+SPLIT = "trials"
 SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
-# Rows of a Parquet file that are held as Python objects at once; with curves a row is kilobytes.
+# Rows of a Parquet file that are Python objects at once; with curves a row takes kilobytes.
 _PARQUET_ROWS = 1024
-# Characters: a curve of millions of points. Without a bound, a quote never closed would take in all the file.
+# Characters; room for a curve of millions of points. A quote that is never closed is found by this bound.
 _LONGEST_CELL = 1 << 26
 _CELL_LIMIT = threading.Lock()
 _AGAIN = "fetch or write the file again"
+
 
 Row = dict[str, Any]
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix by which a file is read; empty where there is none such.
+    """The suffix of `SUFFIXES` that a file has; empty if it has none.
 
     >>> suffix_of(Path("study.v2.csv.gz")), suffix_of(Path("notes.txt"))
     ('.csv.gz', '')
@@ -40,7 +44,7 @@ def suffix_of(path: Path) -> str:
 
 
 def column_names(path: Path) -> tuple[str, ...] | None:
-    """The columns that a file declares for all its rows; None for JSON lines, whose rows bring their own.
+    """The columns that a file declares for all rows; None for JSON lines, whose rows name their own.
 
     Raises:
       InvalidInputError: the file cannot be read, has no header, or names a column twice.
@@ -64,17 +68,11 @@ def column_names(path: Path) -> tuple[str, ...] | None:
 
 
 def read_rows(path: Path, columns: Mapping[str, Kind]) -> Iterator[tuple[int, Row | InvalidInputError]]:
-    """Read the rows of a file, with their places.
+    """Read the rows of a file: the place of each, and the row or its error.
 
-    The place is the line at which a row begins, from 1, or in Parquet the number of the row, from 1. Where a
-    CSV cell of numbers spells no number it stays text: what to make of it is not for this module to say.
-
-    Args:
-      path: the file, of a suffix of `SUFFIXES`.
-      columns: what each column holds that is wanted; of JSON lines all come.
-
-    Yields:
-      The place of a row, and the row, or what is wrong with it.
+    The place is the line at which a row begins, or in Parquet the number of the row, counted from 1. Only the
+    given columns are read, but all from JSON lines. A CSV cell of a column of numbers stays text if it is not
+    a number: the parser decides about it.
 
     Raises:
       InvalidInputError: the file itself cannot be read.
@@ -113,11 +111,11 @@ def _csv_rows(path: Path, columns: Mapping[str, Kind]) -> Iterator[tuple[int, Ro
 
 
 def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
-    """Records that are not blank, with the line at which each begins: a quoted cell may hold line ends."""
+    """Rows that are not blank, with the line at which each begins: a quoted cell may hold line ends."""
     reader, number = None, 1
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            # A byte that is not UTF-8 becomes a surrogate: found in its row, it costs no other row.
+            # A byte that is not UTF-8 becomes a surrogate: only its own row is rejected.
             lines: Iterable[str] = io.TextIOWrapper(
                 stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
             )
@@ -137,9 +135,9 @@ def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _next_record(reader: Iterator[list[str]]) -> list[str] | None:
-    """The next record, whose cells may be longer than Python allows; None at the end.
+    """The next row, whose cells may be longer than Python's default limit; None at the end.
 
-    Python's limit is one for the whole process: others find it as they left it, no two threads change it.
+    The limit is global to the process, so it is set under a lock and restored.
     """
     with _CELL_LIMIT:
         before = csv.field_size_limit(_LONGEST_CELL)
@@ -154,7 +152,7 @@ def _is_utf8(cell: str) -> bool:
 
 
 def _cell(cell: str, kind: Kind) -> Any:
-    """What a cell holds; an empty one holds nothing.
+    """The value of a cell; None if it is empty.
 
     >>> _cell("0.1", "real"), _cell("", "real"), _cell("abc", "real"), _cell("[1, null]", "reals")
     (0.1, None, 'abc', [1, None])
@@ -164,7 +162,7 @@ def _cell(cell: str, kind: Kind) -> Any:
     try:
         if kind == "reals":
             return json_value(cell.encode())
-        # Python's float also reads 1_000 and digits of other scripts, which no other reader would.
+        # Python's float also accepts 1_000 and digits of other scripts; other readers do not.
         return cell if kind == "text" or "_" in cell or not cell.isascii() else float(cell)
     except ValueError:
         return cell
@@ -189,3 +187,63 @@ def _open_parquet(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
         raise InvalidInputError(f"cannot be read as Parquet: {error}", where=path.name, fix=_AGAIN) from error
+
+
+def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> tuple[RawFile, ...]:
+    """Read each file once, and describe it.
+
+    Args:
+      paths: files of JSON lines, CSV (both gzipped or not) or Parquet, by suffix.
+      description: the meaning of their columns.
+
+    Returns:
+      The files, sorted by name; rows that the description skips are not counted.
+
+    Raises:
+      InvalidInputError: a file is absent, of another kind, unreadable, cut short, or has other columns; its
+        name is not UTF-8; two files have one name; or the files have no rows.
+    """
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        if not path.is_file():
+            raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
+        _require_utf8(path)
+        if not suffix_of(path):
+            raise InvalidInputError(
+                "not a kind of file that is read", where=str(path), fix=f"give {', '.join(SUFFIXES)}"
+            )
+        if path.name in by_name:
+            raise InvalidInputError(
+                f"two files have the name {path.name}: {by_name[path.name]} and {path}",
+                fix="rename one: a record names the file it was read from",
+            )
+        by_name[path.name] = path
+    files = tuple(_describe(path, description) for _, path in sorted(by_name.items()))
+    if not any(file.rows for file in files):
+        raise InvalidInputError("there is no trial", where=", ".join(by_name), fix="give files with rows")
+    return files
+
+
+def _require_utf8(path: Path) -> None:
+    try:
+        path.name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            "the name of the file is not UTF-8",
+            where=str(path).encode("utf-8", "backslashreplace").decode("utf-8"),
+            fix="rename it: a record names the file it was read from",
+        ) from error
+
+
+def _describe(path: Path, description: TrialsDescription) -> RawFile:
+    names = column_names(path)
+    if names is not None:
+        try:
+            description.check_columns(names)
+        except InvalidInputError as error:
+            raise InvalidInputError(error.what, where=path.name, fix=error.fix) from error
+    # All columns are read, so that an unreadable one is found before a pipeline runs.
+    rows = read_rows(path, description.columns)
+    status = description.status
+    count = sum(isinstance(row, InvalidInputError) or not (status and status.skips(row)) for _, row in rows)
+    return raw_file(path, SPLIT, rows=count)

@@ -13,9 +13,12 @@ import pytest
 from browser import CHROMIUM, Browser, browser
 from catalogue_cases import write_hostile_place, write_place
 
-from pd1_builder.site.writing import write_site
+from pd1_builder.site.write import write_site
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium"),
+]
 
 PAGES = ("index.html", "catalogue/pd1/mini/1.1.0.html", "catalogue/trials/hostile/1.0.0.html")
 PAGE, HOSTILE = PAGES[1:]

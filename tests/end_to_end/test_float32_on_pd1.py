@@ -9,8 +9,10 @@ import pytest
 
 import pd1_builder
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.objectives import task_nll
+from hyperbo.objectives.nll import task_nll
 from hyperbo.pretrain import Job, NLLTraining, pretrain_nll
+
+pytestmark = pytest.mark.slow
 
 
 def test_float32_costs_less_than_1e_4_of_the_loss_on_pd1_mini(tmp_path):

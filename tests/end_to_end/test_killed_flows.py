@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from unattended import drop, running, serving, write_service
 
+pytestmark = pytest.mark.slow
+
 
 def processes_of(run):
     """Processes that execute a flow run: the worker starts one, which starts another."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,31 +12,29 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from flows import evaluate as evaluate_module
-from flows import pretrain as pretrain_module
-from flows import report as report_module
-from flows import simulations as simulations_module
-from flows.cli import app
-from flows.evaluation_folder import (
+from flows.cli.main import app
+from flows.experiments import evaluate as evaluate_module
+from flows.experiments import pretrain as pretrain_module
+from flows.experiments import simulations as simulations_module
+from flows.experiments import write_evaluation as report_module
+from flows.experiments.evaluation_folder import (
     METADATA_NAME,
     RECORDS_NAME,
     REPORT_NAME,
     STUDY_FIGURE_NAME,
     STUDY_TABLE_NAME,
 )
-from flows.experiment import Arm, Experiment
-from flows.retrain import retrain
-from flows.study import run_study
+from flows.experiments.experiment import Arm, Experiment
+from flows.experiments.plan import make_plan
+from flows.experiments.retrain import retrain, run_study
 from hyperbo.errors import NotAvailableError
-from hyperbo.evaluation.metadata import read_metadata
-from hyperbo.evaluation.records import read_records
+from hyperbo.evaluation.records.metadata import read_metadata
+from hyperbo.evaluation.records.runs import read_records
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import HEKL, HNLL, STBO, Rand
 from hyperbo.pretrain import EKLTraining, NLLTraining
-from hyperbo.prior import load_prior
+from hyperbo.priors.file import read_prior
 from pd1_builder import load, verify
-
-pytestmark = pytest.mark.usefixtures("prefect_server")
 
 METHODS = ("H-NLL", "H-EKL", "STBO", "Rand")
 PRETRAINED = ("H-NLL", "H-EKL")
@@ -127,7 +126,7 @@ def test_no_prior_has_seen_its_test_tasks(experiment, evaluation):
     dataset_of = {task.name: task.dataset for task in data.tasks}
     seen = []
     for folder in sorted((experiment.runs / "prior").iterdir()):
-        description = load_prior(folder).description
+        description = read_prior(folder).description
         identity = json.loads((folder / "identity.json").read_text())
         assert description.held_out == identity["held_out"]
         assert {dataset_of[task] for task in description.training_tasks} == set(data.task_datasets) - {
@@ -144,7 +143,7 @@ def test_no_prior_has_seen_its_test_tasks(experiment, evaluation):
 
 def test_a_second_run_does_nothing(experiment, evaluation, capsys):
     before = _times(experiment)
-    assert retrain(experiment) == evaluation
+    assert retrain(experiment, "again") == evaluation
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("dataset pd1/mini:1.0.0: present, verified, ")
     assert lines[1:] == [
@@ -163,6 +162,7 @@ def _times(experiment):
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+@pytest.mark.slow
 def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation, capsys, monkeypatch):
     longer = some_arms(experiment, "H-NLL", "STBO", "Rand", iterations=2 * ITERATIONS)
     simulate = simulations_module.simulate
@@ -175,10 +175,10 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation,
     with monkeypatch.context() as patched:
         patched.setattr(simulations_module, "simulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            retrain(longer)
+            retrain(longer, "")
     capsys.readouterr()
 
-    folder = retrain(longer)
+    folder = retrain(longer, "")
     lines = capsys.readouterr().out
     assert "pretrain H-NLL: 6 priors present, nothing to do" in lines
     assert "evaluate H-NLL: 6 simulations present, nothing to do" in lines
@@ -189,19 +189,21 @@ def test_a_job_that_was_interrupted_goes_on_where_it_was(experiment, evaluation,
     assert set(records["iteration"]) == set(range(1, 2 * ITERATIONS + 1))
 
 
+@pytest.mark.slow
 def test_one_more_seed_costs_one_more_seed(experiment, evaluation, capsys):
-    assert pretrain_module.pretrain(some_arms(experiment, "H-EKL", seeds=(*SEEDS, 2))) == {}
+    more = make_plan(some_arms(experiment, "H-EKL", seeds=(*SEEDS, 2)))
+    assert pretrain_module.pretrain(more) == {}
     assert "pretrain H-EKL: 3 priors trained in" in capsys.readouterr().out
 
 
 def test_a_step_without_what_it_needs_says_what(experiment, evaluation):
-    unseen = some_arms(experiment, "H-EKL", seeds=(7,))
+    unseen = make_plan(some_arms(experiment, "H-EKL", seeds=(7,)))
     with pytest.raises(
         NotAvailableError, match=r"no prior of H-EKL .* seed 7 .* run the pretrain flow first"
     ):
-        evaluate_module.simulate_arm.fn(unseen, "H-EKL", {})
+        evaluate_module.simulate(unseen, {})
     with pytest.raises(NotAvailableError, match=r"simulation of H-EKL on .* with seed 7 is not in"):
-        report_module.write_evaluation.fn(unseen, "", {})
+        report_module.write_evaluation(unseen, "", {})
 
 
 def test_the_report_is_written_again_from_its_records(evaluation):
@@ -213,17 +215,10 @@ def test_the_report_is_written_again_from_its_records(evaluation):
     assert (evaluation / REPORT_NAME).read_text() == page
 
 
-def test_a_prior_is_described(experiment, evaluation):
-    folder = sorted((experiment.runs / "prior").iterdir())[0]
-    result = CliRunner().invoke(app, ["prior", "info", str(folder)])
-    assert result.exit_code == 0, result.output
-    for line in ("output_warping: negative_log", "dataset: pd1/mini:1.0.0", "held_out: "):
-        assert line in result.stdout
-
-
+@pytest.mark.slow
 def test_a_study_uses_the_priors_that_are_there(experiment, evaluation, capsys):
     methods = some_arms(experiment, "H-NLL", "Rand", iterations=2)
-    folder = run_study("acquisition", methods, "the command", chosen=True)
+    folder = run_study(methods, "the command", "acquisition", chosen=True)
     lines = capsys.readouterr().out.splitlines()
     labels = ["H-NLL PI", "H-NLL EI", "H-NLL UCB"]
     for label in labels:
@@ -241,7 +236,9 @@ def test_a_study_uses_the_priors_that_are_there(experiment, evaluation, capsys):
     assert figure in page
 
 
-def test_methods_are_compared_and_studied_from_the_command_line(experiment, evaluation):
+@pytest.mark.slow
+def test_methods_are_compared_and_studied_from_the_command_line(experiment, evaluation, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prefect", None)  # as where it is not installed
     common = ["--method", "Rand", "--seeds", "1", "--iterations", "2", "--runs", str(experiment.runs)]
     common += ["--raw", str(experiment.raw)]
     compared = CliRunner().invoke(app, ["evaluate", *common])

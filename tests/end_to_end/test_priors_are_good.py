@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import pd1_builder
+from hyperbo.bayesopt.offline import Run, run_records, simulate
 from hyperbo.methods import HNLL, STBO, Rand
 from hyperbo.pretrain import Job, NLLTraining
-from hyperbo.run_records import run_records
-from hyperbo.simulate import Run, simulate
+
+pytestmark = pytest.mark.slow
 
 HELD_OUT = ("digits", "sample_patches")
 SEEDS = (0, 1)

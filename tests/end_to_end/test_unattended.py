@@ -7,9 +7,11 @@ import json
 import pytest
 from unattended import drop, running, serving, write_service
 
-from flows.intake import take_in
-from flows.service import read_service
-from flows.sources import listing
+from flows.service.intake import take_in
+from flows.service.settings import read_service
+from flows.service.sources import listing
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(900)

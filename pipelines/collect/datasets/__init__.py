@@ -1,4 +1,4 @@
-"""Task datasets: real data that comes inside installable packages, split once and for all by a fixed seed."""
+"""Task datasets: real data from installable packages, split by a fixed seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hyperbo.errors import InvalidInputError
-from pipelines.collect.datasets import downloads, images, sequences, tables, texts
+from pipelines.collect.datasets import images, tables, texts
 from pipelines.collect.datasets.dataset import InputKind, Split, TaskDataset
 
 __all__ = ["TASK_DATASETS", "InputKind", "Split", "TaskDataset", "load_task_dataset"]
@@ -15,10 +15,10 @@ TASK_DATASETS: dict[str, Callable[[], TaskDataset]] = {
     "digits": partial(images.digits, 8),
     "digits_4x4": partial(images.digits, 4),
     "digits_16x16": partial(images.digits, 16),
-    "digit_rows": sequences.digit_rows,
+    "digit_rows": images.digit_rows,
     "sample_patches": images.photographs,
     "textures": images.textures,
-    "texture_rows": sequences.texture_rows,
+    "texture_rows": images.texture_rows,
     "breast_cancer": tables.breast_cancer,
     "diabetes": tables.diabetes,
     "image_segments": tables.image_segments,
@@ -26,7 +26,7 @@ TASK_DATASETS: dict[str, Callable[[], TaskDataset]] = {
     "characters": texts.characters,
     "words": texts.words,
     "pages": texts.pages,
-    **{name: partial(downloads.images, name) for name in downloads.NAMES},
+    **{name: partial(images.downloaded, name) for name in images.DOWNLOADED},
 }
 
 

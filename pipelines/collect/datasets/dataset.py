@@ -1,13 +1,16 @@
-"""A task dataset: one classification problem with its three splits, fixed once and for all."""
+"""A task dataset: one classification problem with three fixed splits; the libraries of the data."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float32, Int32
+
+from hyperbo.errors import NotAvailableError
 
 InputKind = Literal["image", "table", "tokens", "sequence"]
 SPLIT_SEED = 20240501
@@ -32,15 +35,15 @@ class TaskDataset:
     -log(validation error), which needs errors that stay above zero and move in small steps.
 
     Attributes:
-      name: name in the tuning dataset; tasks that share it are related, and held out together.
+      name: name in the tuning dataset; tasks that share it are related and are held out together.
       kind: what an input is: `image` (height, width, channels), `table` (features,), `tokens` (positions,),
         `sequence` (positions, features).
       classes: number of labels.
       train: examples that trials are trained on.
-      valid: examples that give the objective.
-      test: examples reported beside it.
-      vocabulary: number of tokens; 0 where inputs are numbers.
-      view: tells apart the problems made from one source, such as `4x4`; empty for the first of them.
+      valid: examples for the objective, the validation error.
+      test: examples for the test metrics.
+      vocabulary: number of tokens; 0 if the inputs are numbers.
+      view: tells apart the problems made from one source, such as `4x4`; empty for the first one.
     """
 
     name: str
@@ -54,7 +57,7 @@ class TaskDataset:
 
     @property
     def sha256(self) -> str:
-        """Hash over all arrays: tells whether another version of a library ships the same data."""
+        """Hash over all arrays; it changes if a library ships other data."""
         digest = hashlib.sha256()
         for split in (self.train, self.valid, self.test):
             for array in (split.inputs, split.labels):
@@ -66,7 +69,7 @@ class TaskDataset:
 def shuffled_splits(
     inputs: np.ndarray, labels: np.ndarray, train: int, valid: int, test: int | None = None
 ) -> tuple[Split, Split, Split]:
-    """Shuffle by the fixed seed and cut; `test` takes the rest where it is not given."""
+    """Shuffle by the fixed seed and cut into three; without `test`, the third takes the rest."""
     order = np.random.default_rng(SPLIT_SEED).permutation(len(labels))
     end = len(labels) if test is None else train + valid + test
     parts = np.split(order[:end], [train, train + valid])
@@ -86,3 +89,19 @@ def standardize(splits: tuple[Split, Split, Split], axis: int | None) -> tuple[S
         Split(((split.inputs - mean) / deviation).astype(np.float32), split.labels) for split in splits
     )
     return first, second, third
+
+
+def library_module(name: str) -> Any:
+    """A module that brings data, such as `sklearn.datasets`.
+
+    Raises:
+      NotAvailableError: its library is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        top = name.partition(".")[0]
+        library = {"sklearn": "scikit-learn", "skimage": "scikit-image"}.get(top, top)
+        raise NotAvailableError(
+            f"collecting these trials needs {library}: install the extra `collect`"
+        ) from error

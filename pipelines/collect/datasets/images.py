@@ -1,19 +1,29 @@
-"""Images that come inside scikit-learn and scikit-image: digits, and patches cut from photographs."""
+"""Images: digits and photographs of scikit-learn and scikit-image, also row by row, and downloads of TFDS."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from pipelines.collect.datasets.dataset import TaskDataset, shuffled_splits, standardize
-from pipelines.collect.datasets.libraries import scikit_image_data, scikit_learn_datasets
+from pipelines.collect.datasets.dataset import (
+    Split,
+    TaskDataset,
+    library_module,
+    shuffled_splits,
+    standardize,
+)
 
 PATCH = 8
+ROW, ROW_DISTANCE = 16, 8  # pixels; neighbouring rows look alike, so not every one is taken
+DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "svhn_cropped")
+TRAIN, VALID, TEST = 2000, 5000, 5000
 
 
 def digits(pixels: int) -> TaskDataset:
     """Handwritten digits, 10 classes: grey images of 8 x 8, or halved to 4 x 4, or doubled to 16 x 16."""
-    bunch = scikit_learn_datasets().load_digits()
+    bunch = library_module("sklearn.datasets").load_digits()
     images = np.asarray(bunch.images, np.float64)
     side = images.shape[1]
     if pixels < side:
@@ -28,8 +38,8 @@ def digits(pixels: int) -> TaskDataset:
 
 
 def photographs() -> TaskDataset:
-    """Patches of two colour photographs: from which one and which quadrant of it they are, 8 classes."""
-    photographs = scikit_learn_datasets().load_sample_images().images
+    """Patches of two colour photographs; the class is the photograph and the quadrant, 8 classes."""
+    photographs = library_module("sklearn.datasets").load_sample_images().images
     cut = [_cut(_halved(np.asarray(photograph, np.float64) / 255)) for photograph in photographs]
     inputs = np.concatenate([patches for patches, _ in cut])
     labels = np.concatenate([4 * number + quadrants for number, (_, quadrants) in enumerate(cut)])
@@ -38,16 +48,17 @@ def photographs() -> TaskDataset:
 
 
 def textures() -> TaskDataset:
-    """Patches of grey photographs of brick, grass and gravel: which of the three."""
-    data = scikit_image_data()
-    photographs = [
-        np.asarray(image(), np.float64)[..., None] for image in (data.brick, data.grass, data.gravel)
-    ]
-    cut = [_cut(_halved(photograph / 255)) for photograph in photographs]
+    """Patches of grey photographs; the class is brick, grass or gravel."""
+    cut = [_cut(_halved(photograph[..., None] / 255)) for photograph in _grey_photographs()]
     inputs = np.concatenate([patches for patches, _ in cut])
     labels = np.concatenate([np.full(len(patches), number) for number, (patches, _) in enumerate(cut)])
     splits = shuffled_splits(inputs, labels, train=400, valid=800, test=400)
     return TaskDataset("textures", "image", 3, *standardize(splits, axis=None))
+
+
+def _grey_photographs() -> list[Float64[np.ndarray, "h w"]]:
+    data = library_module("skimage.data")
+    return [np.asarray(image(), np.float64) for image in (data.brick, data.grass, data.gravel)]
 
 
 def _shrink(images: Float64[np.ndarray, "n h w"], factor: int) -> Float64[np.ndarray, "n p q"]:
@@ -65,9 +76,51 @@ def _halved(photograph: Float64[np.ndarray, "h w c"]) -> Float64[np.ndarray, "p 
 def _cut(
     photograph: Float64[np.ndarray, "h w c"],
 ) -> tuple[Float64[np.ndarray, "n 8 8 c"], Int64[np.ndarray, " n"]]:
-    """Cut a photograph into squares that do not overlap, with the quadrant of each."""
+    """Cut a photograph into squares without overlap, and number the quadrant of each."""
     rows, columns = photograph.shape[0] // PATCH, photograph.shape[1] // PATCH
     whole = photograph[: rows * PATCH, : columns * PATCH]
     grid = whole.reshape(rows, PATCH, columns, PATCH, -1).transpose(0, 2, 1, 3, 4)
     quadrants = 2 * (np.arange(rows) * 2 // rows)[:, None] + np.arange(columns) * 2 // columns
     return grid.reshape(-1, PATCH, PATCH, photograph.shape[2]), quadrants.reshape(-1)
+
+
+def digit_rows() -> TaskDataset:
+    """Handwritten digits as sequences of 8 rows of 8 pixels, 10 classes."""
+    bunch = library_module("sklearn.datasets").load_digits()
+    splits = shuffled_splits(np.asarray(bunch.images, np.float64), bunch.target, train=300, valid=1000)
+    return TaskDataset("digits", "sequence", 10, *standardize(splits, axis=None), view="rows")
+
+
+def texture_rows() -> TaskDataset:
+    """Rows of 16 pixels from grey photographs; the class is brick, grass or gravel."""
+    cut = [photograph[::ROW_DISTANCE].reshape(-1, ROW) for photograph in _grey_photographs()]
+    inputs = np.concatenate(cut)[..., None]
+    labels = np.repeat(np.arange(len(cut)), [len(rows) for rows in cut])
+    splits = shuffled_splits(inputs, labels, train=400, valid=800, test=400)
+    return TaskDataset("textures", "sequence", 3, *standardize(splits, axis=None), view="rows")
+
+
+def downloaded(name: str) -> TaskDataset:
+    """Part of an image dataset that TFDS downloads into its own folder.
+
+    Training and validation examples come from its training split, test examples from its test split.
+    """
+    import tensorflow_datasets as tfds
+
+    builder: Any = tfds.builder(name, file_format="array_record")
+    builder.download_and_prepare()
+    classes = builder.info.features["label"].num_classes
+    train, valid, _ = _read(builder.as_data_source("train"), TRAIN, VALID)
+    test, _, _ = _read(builder.as_data_source("test"), TEST, 0)
+    return TaskDataset(name, "image", classes, *standardize((train, valid, test), axis=None))
+
+
+def _read(source: Any, first: int, second: int) -> tuple[Split, Split, Split]:
+    # If the source is too short, as a mocked one is, both parts shrink alike.
+    share = min(1.0, len(source) / (first + second))
+    first, second = int(first * share), int(second * share)
+    order = np.random.default_rng(0).permutation(len(source))[: first + second]
+    examples = [source[int(i)] for i in order]
+    inputs = np.stack([np.asarray(each["image"], np.float64) / 255 for each in examples])
+    labels = np.array([each["label"] for each in examples])
+    return shuffled_splits(inputs, labels, first, second, 0)

@@ -9,8 +9,7 @@ from collections import Counter
 import numpy as np
 from jaxtyping import Int32
 
-from pipelines.collect.datasets.dataset import Split, TaskDataset, shuffled_splits
-from pipelines.collect.datasets.libraries import scikit_learn_datasets
+from pipelines.collect.datasets.dataset import Split, TaskDataset, library_module, shuffled_splits
 
 CHARACTERS, WORDS, PAGE_WORDS = 24, 8, 10
 VOCABULARY = 300
@@ -34,7 +33,7 @@ def words() -> TaskDataset:
 
 
 def pages() -> TaskDataset:
-    """Which of the longest pages a window of words was cut from."""
+    """Windows of words from the longest pages; the class is the page."""
     longest = sorted(map(_words, _pages().values()), key=len, reverse=True)[:PAGES]
     codes = _numbered([word for page in longest for word in page])
     inputs, labels, first = [], [], 0
@@ -52,7 +51,7 @@ def _words(text: str) -> list[str]:
 
 
 def _numbered(found: list[str]) -> Int32[np.ndarray, " n"]:
-    """Each word by its number among the most frequent ones, from 1; the others are 0."""
+    """Number the most frequent words from 1; all other words are 0."""
     frequent = sorted(word for word, _ in Counter(found).most_common(VOCABULARY - 1))
     numbers = {word: number for number, word in enumerate(frequent, start=1)}
     return np.array([numbers.get(word, 0) for word in found], np.int32)
@@ -60,7 +59,7 @@ def _numbered(found: list[str]) -> Int32[np.ndarray, " n"]:
 
 def _pages() -> dict[str, str]:
     """The pages by name, in lower case."""
-    scikit_learn_datasets()  # says what to install where it is missing
+    library_module("sklearn.datasets")  # a missing library is named with the extra to install
     folder = importlib.resources.files("sklearn.datasets").joinpath("descr")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".rst")), key=lambda f: f.name)
     return {file.name: file.read_text(encoding="utf-8").lower() for file in files}

@@ -5,14 +5,18 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from pipelines.collect.models.convolutional import max_pooling_cnn, simple_cnn, wide_resnet
-from pipelines.collect.models.model import Model, Parameters, Start, Statistics
-from pipelines.collect.models.perceptron import multilayer_perceptron
+from pipelines.collect.models.feedforward import (
+    max_pooling_cnn,
+    multilayer_perceptron,
+    simple_cnn,
+    wide_resnet,
+)
+from pipelines.collect.models.layers import Model, Parameters, Start, Statistics
 from pipelines.collect.models.transformer import decoder, sequence_encoder, token_encoder
 
 __all__ = ["MODELS", "Model", "Parameters", "Start", "Statistics"]
 
-# By variant, the name that tells apart models of one family.
+# By variant: the name that tells apart the models of one family.
 MODELS: dict[str, Model] = {
     "mlp": multilayer_perceptron(hidden=32),
     "simple_cnn": simple_cnn(channels=8),

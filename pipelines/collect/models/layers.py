@@ -1,4 +1,4 @@
-"""Layers as pure functions of a dictionary of weights.
+"""What a network is, and its layers as pure functions of a dictionary of weights.
 
 Trials train side by side under `vmap`, each with weights of its own. A convolution would then become a
 grouped one, which XLA does not compile well on CPUs; so convolutions are patches times a matrix here.
@@ -6,16 +6,50 @@ grouped one, which XLA does not compile well on CPUs; so convolutions are patche
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from pipelines.collect.models.model import Parameters, Statistics
+from pipelines.collect.datasets import InputKind, TaskDataset
 
-# Of the running statistics, as short trainings need it: they forget in tens of steps.
+# Of the running statistics. Trainings are short, so old batches are forgotten in tens of steps.
 STATISTICS_DECAY = 0.9
 _SMALLEST_VARIANCE = 1e-5
+Parameters = dict[str, Array]
+Statistics = dict[str, Array]
+
+
+class Start(NamedTuple):
+    """The weights and statistics of a network before its first step.
+
+    Attributes:
+      parameters: weights, trained.
+      statistics: running means and variances of batch normalisation; empty without it.
+    """
+
+    parameters: Parameters
+    statistics: Statistics
+
+
+class Model(NamedTuple):
+    """A network.
+
+    Attributes:
+      family: name of the model in a trial's row, as in PD1 (`max_pooling_cnn`).
+      kind: the kind of input it takes.
+      init: (generator, task dataset) -> the network before its first step.
+      apply: (parameters, statistics, inputs, training) -> logits, and the statistics after this batch. The
+        logits have a row per example, or per example and position if each position has a label.
+    """
+
+    family: str
+    kind: InputKind
+    init: Callable[[np.random.Generator, TaskDataset], Start]
+    apply: Callable[[Parameters, Statistics, Array, bool], tuple[Array, Statistics]]
 
 
 def start_dense(
@@ -85,7 +119,7 @@ def batch_norm(
     In training by the batch's own mean and variance, otherwise by the running ones.
 
     Returns:
-      The normalised features, and the statistics with those of this normalisation brought up to date.
+      The normalised features, and all statistics after this batch.
     """
     mean, variance = statistics[f"{name}/mean"], statistics[f"{name}/variance"]
     if not training:

@@ -10,6 +10,10 @@ from jaxtyping import Array, Float, Int
 
 from pipelines.collect.datasets import TaskDataset
 from pipelines.collect.models.layers import (
+    Model,
+    Parameters,
+    Start,
+    Statistics,
     attend,
     dense,
     layer_norm,
@@ -18,7 +22,6 @@ from pipelines.collect.models.layers import (
     start_norm,
     start_table,
 )
-from pipelines.collect.models.model import Model, Parameters, Start, Statistics
 
 
 def decoder(width: int, heads: int) -> Model:

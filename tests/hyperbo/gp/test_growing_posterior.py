@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import inverse_softplus
-from hyperbo.gp.posterior import Posterior, condition, predict
+from hyperbo.gp.posterior import Posterior, condition
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -85,15 +85,6 @@ def test_a_posterior_is_that_of_the_textbook(architecture: Architecture, count: 
     np.testing.assert_allclose(variance, np.diag(expected), rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(noisy_variance, np.diag(expected) + 0.05, rtol=1e-10)
     assert float(posterior.jitter) == 0.0
-
-
-def test_it_predicts_as_predict_does() -> None:
-    gp, (x, y, at) = model(DEFAULT), data()
-    mask = np.arange(CAPACITY) < 4
-    mean, variance, _, _ = predictions(conditioned(gp, x, y, mask), jnp.asarray(at))
-    expected = jax.jit(predict)(gp, *map(jnp.asarray, (x, y, mask, at)))
-    np.testing.assert_allclose(mean, expected[0], rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(variance, expected[1], rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("noise_variance", [0.05, 1e-7])

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from gp_cases import random_gp
 
-from hyperbo.acquisition import pi_target, probability_of_improvement
+from hyperbo.acquisition.functions import pi_target, probability_of_improvement
 from hyperbo.gp.candidate_posterior import CandidatePosterior
-from hyperbo.gp.features import initialise_mlp
-from hyperbo.gp.gaussian_process import Architecture, initialise
 from hyperbo.gp.posterior import predict
 from hyperbo.gp.table import TablePrior
 from hyperbo.methods import GPPolicy, prior_in_use
@@ -87,22 +85,3 @@ def test_a_policy_scores_by_the_best_observation_not_the_last() -> None:
     mean, variance = reference.posterior(gp, candidates[[3, 5]], np.array([0.7, -1.0]), candidates)
     expected = (mean - 0.8) / np.sqrt(variance + reference.noise_variance(gp))
     np.testing.assert_allclose(scores.values, expected, rtol=1e-9)
-
-
-def test_an_untrained_model_has_the_architecture_asked_for() -> None:
-    architecture = Architecture((5, 3), signal_variance=2.0, lengthscale=0.7, noise_variance=0.04)
-    gp = initialise(jax.random.key(0), 4, architecture)
-    assert [weight.shape for weight in gp.features.weights] == [(4, 5), (5, 3)]
-    assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(gp))
-    np.testing.assert_allclose(reference.softplus(gp.kernel.raw_signal_variance), 2.0, rtol=1e-12)
-    np.testing.assert_allclose(reference.softplus(gp.kernel.raw_lengthscales), [0.7] * 3, rtol=1e-12)
-    np.testing.assert_allclose(reference.noise_variance(gp), 0.04, rtol=1e-12)
-    again, other = (initialise(jax.random.key(seed), 4, architecture) for seed in (0, 1))
-    assert (again.mean.weight == gp.mean.weight).all()
-    assert (other.mean.weight != gp.mean.weight).all()
-
-
-def test_network_weights_have_the_variance_of_glorot() -> None:
-    mlp = initialise_mlp(jax.random.key(0), 200, (300,))
-    assert float(jnp.std(mlp.weights[0])) == pytest.approx(np.sqrt(2.0 / 500.0), rel=0.02)
-    assert not np.asarray(mlp.biases[0]).any()

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.gp.features import MLP, initialise_mlp
-from hyperbo.gp.gaussian_process import Architecture, initialise
+from hyperbo.gp.gaussian_process import MLP, Architecture, initialise, initialise_mlp
 from hyperbo.gp.kernels import KERNELS, Kernel, Stationary, initialise_kernel
 from hyperbo.gp.means import MEANS, Linear
 from hyperbo.gp.numerics import matern32_of_squared_distance
-from hyperbo.objectives import task_nll
+from hyperbo.objectives.nll import task_nll
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -191,6 +190,7 @@ def test_every_kind_of_mean_and_kernel_is_drawn_with_its_initial_values() -> Non
             expected = {"linear": [math.sqrt(2.0), 0.7], "dot_product": [[0.7] * width]}
             for found, value in zip(positive, expected.get(kernel, [2.0, [0.7] * width]), strict=True):
                 np.testing.assert_allclose(found, value, rtol=1e-12)
+            np.testing.assert_allclose(softplus(gp.raw_noise_variance), 0.04, rtol=1e-12)
             shapes = [leaf.shape for leaf in jax.tree.leaves(gp.mean)]
             of_mean = {"zero": [], "constant": [()], "linear": [(width,)], "affine": [(width,), ()]}
             assert shapes == of_mean[mean]
@@ -209,6 +209,7 @@ def test_the_default_is_the_linear_mlp_mean_and_matern_drawn_as_ever() -> None:
         gp.features.weights, jax.random.split(feature_key, 2), ((4, 32), (32, 32)), strict=True
     ):
         assert weight.tobytes() == glorot(key, shape, jnp.float64).tobytes()
+    assert not any(bias.any() for bias in gp.features.biases)
     assert isinstance(gp.kernel, Stationary)
     assert gp.kernel.correlation == "matern52"
 
@@ -225,7 +226,8 @@ def test_no_layer_is_the_identity() -> None:
         ({"kernel": "matern12"}, "unknown kernel 'matern12'; use squared_exponential, matern32"),
         ({"mean": "quadratic"}, "unknown mean 'quadratic'; use zero, constant, linear, affine"),
         ({"hidden": (3, 0)}, r"hidden = \(3, 0\) has an empty layer"),
-        ({"noise_variance": 0.0}, "noise_variance = 0.0 is not positive"),
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"lengthscale": math.nan}, "lengthscale"),
     ],
 )
 def test_an_architecture_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:

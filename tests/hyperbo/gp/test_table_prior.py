@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.estimate import Estimator
-from hyperbo.gp.posterior import rescaled_variance
+from hyperbo.gp.posterior import variance_correction
 from hyperbo.gp.table import TablePrior, estimate_table
 from hyperbo.objectives import ekl
 
@@ -109,7 +109,7 @@ def test_conditioning_on_the_table_is_the_gaussian_conditional(tasks: int) -> No
     [
         (np.ones((3, 1)), NOISE, "3 candidates on 1 tasks have no sample covariance"),
         (np.ones((0, 4)), NOISE, "0 inputs on 4 tasks have no mean"),
-        (np.array([[0.0, np.nan]]), NOISE, "y is not finite; keep the inputs"),
+        (np.array([[0.0, np.nan]]), NOISE, "y has a value that is not finite"),
         (np.ones((2, 2)), 0.0, "noise_variance = 0.0 is not positive"),
     ],
 )
@@ -137,18 +137,10 @@ def test_rescaling_makes_the_posterior_variance_of_the_table_unbiased() -> None:
         posterior = prior.unobserved(3)
         for step in range(3):
             posterior = posterior.observe(jnp.asarray(step), jnp.asarray(step), jnp.asarray(0.0))
-        return rescaled_variance(posterior.variance[3] + noise, tasks, observations=3)
+        return variance_correction(tasks, observations=3) * (posterior.variance[3] + noise)
 
     found = np.asarray(jax.jit(jax.vmap(predict))(jnp.asarray(estimates)))
     error = found.std() / np.sqrt(draws)
     # Without the correction the ratio is (N - t) / N = 5 / 9.
     assert abs(found.mean() - true_variance) < 5.0 * error
     assert error < 0.02 * true_variance
-
-
-def test_rescaling_is_its_factor_and_nan_where_tasks_run_out() -> None:
-    variance = jnp.asarray([0.5, 2.0])
-    np.testing.assert_allclose(rescaled_variance(variance, 5, 0), np.array([0.5, 2.0]) * 5 / 4, rtol=1e-15)
-    np.testing.assert_allclose(rescaled_variance(variance, 5, 3), np.array([0.5, 2.0]) * 5, rtol=1e-15)
-    assert np.isnan(rescaled_variance(variance, 5, 4)).all()
-    assert np.isnan(jax.jit(rescaled_variance)(variance, jnp.asarray(5), jnp.asarray(9))).all()

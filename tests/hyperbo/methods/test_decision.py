@@ -6,15 +6,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gp_cases import random_gp, tuning_data
-from scipy.optimize import brentq
-from scipy.stats import norm
+from gp_cases import matched_block, random_gp, tuning_data, with_blocks
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.acquisition import acquisition_values
 from hyperbo.gp.candidate_posterior import CandidatePosterior
-from hyperbo.methods import ABLR, FSBO, HNLL, METHODS, MIMO, RFGP, STBO, STBOH, Decision, Method, Scores
+from hyperbo.methods import (
+    ABLR,
+    FSBO,
+    HEKL,
+    HNLL,
+    METHODS,
+    AcquisitionDecision,
+    HSum,
+    Method,
+    Scores,
+)
 from hyperbo.methods.pretrained import PretrainedMethod
-from hyperbo.pretrain import Job, NLLTraining
+from hyperbo.pretrain import Job, NLLTraining, SumTraining
 
 MEAN = np.array([0.3, -1.0, 2.0, 0.5])
 VARIANCE = np.array([1.0, 4.0, 0.25, 1e-3])
@@ -22,7 +30,7 @@ NOISE, BEST = 0.2, 1.1
 MASK = np.array([True, True, True, False])
 
 
-def scores(decision: Decision, step: int = 2, training_tasks: int = 8) -> Scores:
+def scores(decision: AcquisitionDecision, step: int = 2, training_tasks: int = 8) -> Scores:
     with jax.enable_x64(True):
         found = decision.scores(
             *map(jnp.asarray, (MEAN, VARIANCE, NOISE, BEST, MASK, training_tasks, step)), jax.random.key(3)
@@ -30,28 +38,21 @@ def scores(decision: Decision, step: int = 2, training_tasks: int = 8) -> Scores
         return jax.tree.map(np.asarray, found)
 
 
-def test_each_acquisition_function_is_its_formula() -> None:
-    deviation = np.sqrt(VARIANCE + NOISE)
-    z = (MEAN - BEST) / deviation
-    expected = {
-        "probability_of_improvement": (MEAN - BEST - 0.1) / deviation,
-        "expected_improvement": np.log(deviation * (norm.pdf(z) + z * norm.cdf(z))),
-        "upper_confidence_bound": MEAN + 3.0 * deviation,
-    }
-    for name, values in expected.items():
-        found = scores(Decision(name))
-        np.testing.assert_allclose(found.values, values, rtol=1e-9)
-        np.testing.assert_array_equal(found.mean, MEAN)
-        np.testing.assert_allclose(found.deviation, deviation, rtol=1e-12)
+def test_scores_are_the_acquisition_values_with_the_prediction_of_an_observation() -> None:
+    found = scores(AcquisitionDecision())
+    np.testing.assert_allclose(found.values, (MEAN - BEST - 0.1) / np.sqrt(VARIANCE + NOISE), rtol=1e-9)
+    np.testing.assert_array_equal(found.mean, MEAN)
+    np.testing.assert_allclose(found.deviation, np.sqrt(VARIANCE + NOISE), rtol=1e-12)
 
-    def below_median(value: float) -> float:
-        logarithms = norm.logcdf((value - MEAN) / np.sqrt(VARIANCE))
-        return logarithms[MASK].sum() - np.log(0.5)  # padding has no say in the maximum
 
-    maximum = brentq(below_median, -10.0, 20.0, xtol=1e-13)
-    found = scores(Decision("max_value_probability_of_improvement"))
-    np.testing.assert_allclose(found.values, (MEAN - maximum) / deviation, rtol=1e-9)
-    drawn = scores(Decision("random")).values
+def test_padding_has_no_say_in_the_estimated_maximum() -> None:
+    name = "max_value_probability_of_improvement"
+    inside = acquisition_values(name, MEAN[MASK], VARIANCE[MASK], noise_variance=NOISE, best=BEST)
+    np.testing.assert_allclose(scores(AcquisitionDecision(name)).values[MASK], inside, rtol=1e-9)
+
+
+def test_random_scores_are_draws_from_the_unit_interval() -> None:
+    drawn = scores(AcquisitionDecision("random")).values
     assert len(set(drawn)) == 4
     assert ((drawn >= 0) & (drawn < 1)).all()
 
@@ -59,22 +60,9 @@ def test_each_acquisition_function_is_its_formula() -> None:
 @pytest.mark.parametrize(("step", "factor"), [(0, 8 / 7), (2, 8 / 5), (6, 8.0), (7, 8.0), (50, 8.0)])
 def test_corrected_variance_is_that_of_theorem_posterior_bound(step: int, factor: float) -> None:
     # Theorem posterior_bound: N / (N - t) in iteration t = step + 1; at most N, where it says nothing.
-    found = scores(Decision("upper_confidence_bound", 1.0, correct_variance=True), step)
+    found = scores(AcquisitionDecision("upper_confidence_bound", 1.0, correct_variance=True), step)
     np.testing.assert_allclose(found.deviation, np.sqrt(factor * (VARIANCE + NOISE)), rtol=1e-12)
     np.testing.assert_allclose(found.values, MEAN + found.deviation, rtol=1e-12)
-
-
-def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="unknown acquisition function 'thompson'; use probability"):
-        Decision("thompson")
-    with pytest.raises(InvalidInputError, match=r"coefficient = -1\.0"):
-        Decision(coefficient=-1.0)
-
-
-@pytest.mark.parametrize("settings", [STBO, STBOH, MIMO, RFGP])
-def test_the_correction_is_refused_where_there_is_no_prior_from_tasks(settings: type) -> None:
-    with pytest.raises(InvalidInputError, match=f"{settings.__name__}: decision.correct_variance"):
-        settings(decision=Decision(correct_variance=True))
 
 
 def test_the_posterior_over_candidates_is_that_of_dense_algebra() -> None:
@@ -113,3 +101,12 @@ def test_fit_gives_the_prior_and_the_number_of_its_training_tasks() -> None:
     (pretrained,) = method.pretrain([Job(data, 1)])
     jax.tree.map(np.testing.assert_array_equal, fitted.gp, pretrained.gp)
     assert not jax.tree.leaves(fitted.gp.mean)  # a zero mean has no parameters
+
+
+def test_the_correction_of_h_ekl_counts_the_tasks_of_matched_blocks() -> None:
+    blocks = (matched_block(("t0", "t1"), 4, seed=1), matched_block(("t1", "t2"), 3, seed=2))
+    data = with_blocks(tuning_data((5, 9, 7, 6)), *blocks)
+    assert HNLL().tasks_learned_from(data) == 4
+    assert HEKL().tasks_learned_from(data) == 3
+    assert HSum().tasks_learned_from(data) == 4
+    assert HSum(training=SumTraining(nll=0.0)).tasks_learned_from(data) == 3

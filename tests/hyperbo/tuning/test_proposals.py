@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from tuning_priors import prior_over
 
+from hyperbo.bayesopt.history import History, capacity_for, conditioned_values, padded
+from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import NumericalError
 from hyperbo.gp.numerics import double_precision
-from hyperbo.search_space import Parameter, SearchSpace
-from hyperbo.tuning import BATCH_STRATEGIES, Choices, History, Range, Region, propose
-from hyperbo.tuning.batches import Box, acquisition_of, sampled
-from hyperbo.tuning.history import capacity_for, conditioned_values, trials_of
+from hyperbo.tuning.batches import BATCH_STRATEGIES, Box, acquisition_of, sampled
+from hyperbo.tuning.proposals import _search, propose
+from hyperbo.tuning.region import Choices, Range, Region
 
 PRIOR = prior_over()
 SPACE = PRIOR.description.search_space
@@ -27,6 +28,11 @@ def history(count, pending, seed=0):
     y = random.normal(size=count)
     y[3::4] = np.nan
     return History(random.uniform(size=(count, 2)), y, random.uniform(size=(pending, 2)))
+
+
+def rows_of(given):
+    """A history with room for sixteen trials."""
+    return padded(given, 16)
 
 
 def softplus(value):
@@ -84,7 +90,7 @@ def uniform_grid():
 @double_precision
 def score(strategy, given, at=AT, is_mapped=True, start=(0.0, 0.0), width=(1.0, 1.0)):
     box = Box(jnp.asarray(start), jnp.asarray(width))
-    acquisition = acquisition_of(PRIOR.gp, trials_of(given), box, strategy, is_mapped)
+    acquisition = acquisition_of(PRIOR.gp, rows_of(given), box, strategy, is_mapped)
     return np.asarray(acquisition(jnp.asarray(at)))
 
 
@@ -166,8 +172,8 @@ def test_a_held_value_has_no_slope():
     given = history(9, 2)
     with jax.enable_x64(True):
         held = Box(jnp.asarray([0.0, 0.5]), jnp.asarray([1.0, 0.0]))
-        found = acquisition_of(PRIOR.gp, trials_of(given), held, "local_penalization", True)
-        free = jax.vmap(jax.grad(lambda t: found.inner.posterior.mean(held(t[None]))[0]))(uniform_grid())
+        found = acquisition_of(PRIOR.gp, rows_of(given), held, "local_penalization", True)
+        free = jax.vmap(jax.grad(lambda t: found.ucb.inner.posterior.mean(held(t[None]))[0]))(uniform_grid())
         np.testing.assert_allclose(found.slope, jnp.max(jnp.abs(free[:, 0])), rtol=1e-9)
 
 
@@ -179,7 +185,7 @@ def test_infeasible_trials_count_as_the_worst_where_values_are_not_mapped():
 
     with jax.enable_x64(True):
         only = History(given.x[:2], np.full(2, np.nan), given.pending)
-        values = np.asarray(conditioned_values(PRIOR.gp, trials_of(only), False))[:2]
+        values = np.asarray(conditioned_values(PRIOR.gp, rows_of(only), False))[:2]
     np.testing.assert_allclose(values, plain.prior_mean(only.x) - 2.0 * np.sqrt(plain.signal), atol=1e-10)
 
 
@@ -187,14 +193,15 @@ def test_a_drawn_function_has_the_posteriors_moments():
     given, plain = history(9, 2), PlainGP(PRIOR.gp)
     mean, variance = plain.posterior(AT, given.x, mapped(given.y))
     with jax.enable_x64(True):
-        trials, box = trials_of(given), Box(jnp.zeros(2), jnp.ones(2))
-        draw = jax.jit(lambda key: sampled(PRIOR.gp, trials, box, jnp.asarray(AT), key, True))
+        rows, box = rows_of(given), Box(jnp.zeros(2), jnp.ones(2))
+        draw = jax.jit(lambda key: sampled(PRIOR.gp, rows, box, jnp.asarray(AT), key, True))
         draws = np.stack([np.asarray(draw(jax.random.key(seed))) for seed in range(600)])
     error = np.sqrt(variance / len(draws))
     assert (np.abs(draws.mean(axis=0) - mean) < 5.0 * error + 1e-3).all()
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(variance), rtol=0.25, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [NOTHING, history(9, 0), history(9, 2)], ids=["empty", "told", "running"])
 @pytest.mark.parametrize("strategy", ["kriging_believer", "constant_liar", "local_penalization"])
 def test_the_proposal_is_the_largest_of_a_fine_grid(strategy, given):
@@ -248,13 +255,11 @@ def test_trials_at_the_same_time_are_apart(strategy):
 
 
 def test_programs_are_compiled_for_capacities_only():
-    from hyperbo.tuning.proposals import _search
-
-    _search("kriging_believer", True).clear_cache()
+    _search.clear_cache()
     for count in (0, 3, 15, 17, 40):
         propose(PRIOR.gp, WHOLE, history(count, 1), np.random.default_rng(0))
-    assert _search("kriging_believer", True)._cache_size() == 2
-    assert capacity_for(18) == capacity_for(41)
+    assert _search._cache_size() == 2
+    assert capacity_for(18, refits=False) == capacity_for(41, refits=False)
 
 
 def test_a_prior_that_is_not_finite_is_said():

@@ -20,16 +20,16 @@ from version_folders import record, write_version
 
 import pd1_builder
 from hyperbo.errors import HyperBOError, NotAvailableError, VersionConflictError
-from pd1_builder.distribution.addresses import place, writable_place
+from pd1_builder.distribution.addresses import place_at, writable_place_at
 from pd1_builder.distribution.index import INDEX_FOLDER, list_entries, read_index
 from pd1_builder.distribution.places import MissingError, WritablePlace, read_small
-from pd1_builder.distribution.publishing import publish
-from pd1_builder.distribution.pulling import pull
-from pd1_builder.distribution.transfer import Patience
-from pd1_builder.pulled import revision_of
+from pd1_builder.distribution.publish import publish
+from pd1_builder.distribution.pull import pull
+from pd1_builder.distribution.transfer import RetryPolicy
+from pd1_builder.version.pull_record import revision_of
 
 REFERENCE, FOLDER = "pd1/mini:1.0.0", "pd1/mini/1.0.0"
-PATIENCE = Patience(attempts=2, first_wait=0.01)
+PATIENCE = RetryPolicy(attempts=2, first_wait=0.01)
 AT_ONCE = 8
 
 
@@ -65,7 +65,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_what_is_published_to_a_bucket_is_pulled_from_it(bucket: str, large: Path, tmp_path: Path) -> None:
     entry = publish(REFERENCE, bucket, data_dir=large)
-    assert read_index(place(bucket)) == (entry,)
+    assert read_index(place_at(bucket)) == (entry,)
     version = pull(REFERENCE, [bucket], data_dir=tmp_path)
     assert revision_of(version.folder) == entry.revision == revision_of(large / FOLDER)
     pd1_builder.verify(REFERENCE, tmp_path)
@@ -74,7 +74,7 @@ def test_what_is_published_to_a_bucket_is_pulled_from_it(bucket: str, large: Pat
 def test_a_pull_from_a_bucket_goes_on_where_it_was(bucket: str, large: Path) -> None:
     publish(REFERENCE, bucket, data_dir=large)
     content = (large / FOLDER / "large.bin").read_bytes()
-    with place(bucket).open(f"{FOLDER}/large.bin", 300_000) as opened:
+    with place_at(bucket).open(f"{FOLDER}/large.bin", 300_000) as opened:
         assert opened.start == 300_000
         assert b"".join(opened.chunks) == content[300_000:]
 
@@ -96,13 +96,13 @@ def test_publishing_twice_changes_nothing_and_another_revision_is_refused(
     with pytest.raises(VersionConflictError, match=r"is published at s3://.* never changes"):
         publish(REFERENCE, bucket, data_dir=tmp_path)
     assert objects() == before
-    assert read_index(place(bucket)) == (first,)
+    assert read_index(place_at(bucket)) == (first,)
 
 
-def test_one_of_many_creates_a_file(target: str) -> None:
+def test_only_one_of_many_processes_creates_a_file(target: str) -> None:
     def create(number: int) -> bool:
         try:
-            writable_place(target).create(f"{INDEX_FOLDER}/one", str(number).encode() * 1000)
+            writable_place_at(target).create(f"{INDEX_FOLDER}/one", str(number).encode() * 1000)
         except FileExistsError:
             return False
         return True
@@ -110,7 +110,9 @@ def test_one_of_many_creates_a_file(target: str) -> None:
     with ThreadPoolExecutor(AT_ONCE) as executor:
         made = list(executor.map(create, range(AT_ONCE)))
     assert sum(made) == 1
-    assert read_small(place(target), f"{INDEX_FOLDER}/one", 10_000) == str(made.index(True)).encode() * 1000
+    assert (
+        read_small(place_at(target), f"{INDEX_FOLDER}/one", 10_000) == str(made.index(True)).encode() * 1000
+    )
 
 
 def test_of_two_revisions_published_at_once_one_wins(target: str, tmp_path: Path) -> None:
@@ -126,8 +128,8 @@ def test_of_two_revisions_published_at_once_one_wins(target: str, tmp_path: Path
         results = list(executor.map(attempt, range(2)))
     (winner,) = (seed for seed in range(2) if isinstance(results[seed], str))
     loser = str(results[1 - winner])
-    assert "somebody is publishing" in loser or "never changes" in loser
-    (entry,) = read_index(place(target))
+    assert "claimed" in loser or "never changes" in loser
+    (entry,) = read_index(place_at(target))
     assert entry.revision == results[winner] == revision_of(folders[winner])
     version = pull(REFERENCE, [target], data_dir=tmp_path / "pulled")
     for path in folders[winner].rglob("*"):
@@ -138,7 +140,7 @@ def test_of_two_revisions_published_at_once_one_wins(target: str, tmp_path: Path
 def test_a_version_that_two_publish_at_once_is_published_once(target: str, large: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         entries = list(executor.map(lambda _: publish(REFERENCE, target, data_dir=large), range(2)))
-    (entry,) = read_index(place(target))
+    (entry,) = read_index(place_at(target))
     assert {each.revision for each in entries} == {entry.revision}
 
 
@@ -150,7 +152,7 @@ def test_an_index_that_many_write_at_once_is_complete(target: str, tmp_path: Pat
         list(
             executor.map(lambda reference: publish(reference, target, data_dir=tmp_path / "own"), references)
         )
-    assert [entry.reference for entry in read_index(place(target))] == references
+    assert [entry.reference for entry in read_index(place_at(target))] == references
 
 
 def test_an_index_written_late_is_written_again(
@@ -159,7 +161,7 @@ def test_an_index_written_late_is_written_again(
     for minor in range(2):
         write_version(tmp_path / "own", f"pd1/mini:1.{minor}.0", {"one": [record("a", f"a/{minor}")]})
     publish("pd1/mini:1.0.0", target, data_dir=tmp_path / "own")
-    late = writable_place(target)
+    late = writable_place_at(target)
     replace, overtaken = late.replace, []
 
     def replace_late(name: str, content: bytes) -> None:
@@ -172,19 +174,19 @@ def test_an_index_written_late_is_written_again(
     # A folder has a lock against it, where its file system has locks.
     monkeypatch.setattr(late, "alone", nullcontext)
     list_entries(late)
-    assert [entry.version for entry in read_index(place(target))] == ["1.0.0", "1.1.0"]
+    assert [entry.version for entry in read_index(place_at(target))] == ["1.0.0", "1.1.0"]
 
 
 def test_files_that_another_revision_left_are_replaced(target: str, large: Path, tmp_path: Path) -> None:
     # Somebody claimed the number, put a file of the same size, and gave up; the claim was removed.
     other = write_large_version(tmp_path / "other", REFERENCE, seed=1)
-    writable_place(target).put(f"{FOLDER}/large.bin", other / "large.bin")
+    writable_place_at(target).put(f"{FOLDER}/large.bin", other / "large.bin")
     publish(REFERENCE, target, data_dir=large)
-    pull(REFERENCE, [target], data_dir=tmp_path / "pulled", patience=PATIENCE)
+    pull(REFERENCE, [target], data_dir=tmp_path / "pulled", retries=PATIENCE)
     pd1_builder.verify(REFERENCE, tmp_path / "pulled")
 
 
-def test_a_bucket_that_is_not_there(store: AbstractFileSystem, large: Path, tmp_path: Path) -> None:
+def test_a_missing_bucket(store: AbstractFileSystem, large: Path, tmp_path: Path) -> None:
     with pytest.raises(NotAvailableError, match=r"nothing is published at s3://of-nobody/data"):
         pull(REFERENCE, ["s3://of-nobody/data"], data_dir=tmp_path)
     with pytest.raises(NotAvailableError, match=r"s3://of-nobody/data/.* there is no such bucket"):
@@ -192,10 +194,10 @@ def test_a_bucket_that_is_not_there(store: AbstractFileSystem, large: Path, tmp_
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_is_not_there(bucket: str) -> None:
-    with pytest.raises(MissingError, match="is not there"), place(bucket).open("nothing"):
+def test_a_missing_file(bucket: str) -> None:
+    with pytest.raises(MissingError, match="is not there"), place_at(bucket).open("nothing"):
         pass
-    target: WritablePlace = writable_place(bucket)
+    target: WritablePlace = writable_place_at(bucket)
     assert target.sizes("nothing") == {}
 
 
@@ -204,14 +206,14 @@ def reset_authorisation(allowed: str) -> None:
     requests.post(address, data=allowed, timeout=10).raise_for_status()
 
 
-def test_credentials_that_are_wrong(bucket: str, large: Path, tmp_path: Path) -> None:
+def test_wrong_credentials(bucket: str, large: Path, tmp_path: Path) -> None:
     publish(REFERENCE, bucket, data_dir=large)
     reset_authorisation("0")
     try:
         with pytest.raises(
             NotAvailableError, match=r"index\.json may not be read or written .*credentials"
         ) as caught:
-            pull(REFERENCE, [bucket], data_dir=tmp_path, patience=PATIENCE)
+            pull(REFERENCE, [bucket], data_dir=tmp_path, retries=PATIENCE)
         with pytest.raises(NotAvailableError, match="may not be read or written"):
             publish(REFERENCE, bucket, data_dir=large)
     finally:
@@ -221,7 +223,7 @@ def test_credentials_that_are_wrong(bucket: str, large: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damage", ["gone", "wrong"])
-def test_a_web_server_stands_in_for_a_bucket_that_is_damaged(
+def test_a_web_server_replaces_a_damaged_bucket(
     damage: str, bucket: str, store: AbstractFileSystem, large: Path, tmp_path: Path
 ) -> None:
     publish(REFERENCE, bucket, data_dir=large)
@@ -232,17 +234,17 @@ def test_a_web_server_stands_in_for_a_bucket_that_is_damaged(
     else:
         store.pipe_file(path, bytes(700_000))
     with pytest.raises(HyperBOError, match=r"s3://.*/large\.bin"):
-        pull(REFERENCE, [bucket], data_dir=tmp_path / "data", patience=PATIENCE)
+        pull(REFERENCE, [bucket], data_dir=tmp_path / "data", retries=PATIENCE)
     with FaultyServer(tmp_path / "place") as server:
-        pull(REFERENCE, [bucket, server.url], data_dir=tmp_path / "data", patience=PATIENCE)
+        pull(REFERENCE, [bucket, server.url], data_dir=tmp_path / "data", retries=PATIENCE)
         assert [request.path for request in server.requests] == [f"{FOLDER}/large.bin"]
     pd1_builder.verify(REFERENCE, tmp_path / "data")
     pulled = json.loads((tmp_path / "data/pd1/mini/.pulled-1.0.0.json").read_text())
     assert pulled["place"] == bucket
 
 
-def test_what_is_not_there_is_removed_already(target: str) -> None:
-    found = writable_place(target)
+def test_removing_a_missing_file_is_no_error(target: str) -> None:
+    found = writable_place_at(target)
     found.replace("folder/one", b"1")
     for _ in range(2):
         found.remove("folder/one")

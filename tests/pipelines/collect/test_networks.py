@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
-from pipelines.collect.datasets.downloads import NAMES
+from pipelines.collect.datasets.images import DOWNLOADED
 from pipelines.collect.models import MODELS
 from pipelines.collect.models.layers import STATISTICS_DECAY, batch_norm, convolve, layer_norm, max_pool
 
-SHIPPED = [name for name in TASK_DATASETS if name not in NAMES]
+SHIPPED = [name for name in TASK_DATASETS if name not in DOWNLOADED]
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -80,6 +80,7 @@ def test_a_decoder_does_not_see_the_future_and_an_encoder_sees_all(variant, caus
         assert not np.allclose(after, before, atol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", MODELS)
 def test_logits_have_a_row_per_example_and_every_weight_a_gradient(variant):
     model = MODELS[variant]

@@ -54,32 +54,17 @@ def test_the_hash_tells_presets_apart(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"mlp"', '"resnet200"', "task 1: model: unknown model 'resnet200'; use one of mlp, "),
-        ('"diabetes"', '"imagenet"', "task 1: dataset: unknown task dataset 'imagenet'"),
-        ("steps = 4", "", "task 1: field 'steps' is missing"),
-        ("seed = 1", "", "field 'seed' is missing"),
-        ("seed = 1", "seed = 1\nsede = 2", "unknown field 'sede'"),
-        ("steps = 4", "steps = 4\nwidth = 9", "task 1: unknown field 'width'"),
-        ("steps = 4", 'steps = "4"', "task 1: steps: steps = '4' is not of type int"),
-        ("matched = 3", "matched = true", "matched: matched = True is not of type int"),
-        ("phases = 1", "phases = 3", "phases: phases = 3; use 1 or 2"),
-        (
-            "steps = 4",
-            "steps = 4\ntraining_only = 4",
-            "task 1: training_only: training_only = 4 is more than matched = 3",
-        ),
-        (
-            "steps = 4",
-            "steps = 4\ntraining_only = -4",
-            "task 1: training_only: training_only = -4 is negative",
-        ),
-        ("steps = 4", "steps = 5", "task 1: steps: steps = 5 is no multiple of evaluations = 2"),
-        ("steps = 4", "steps = 0", "task 1: steps: steps = 0 is not positive"),
-        ("steps = 4", "steps = 4\nl2 = -1", "task 1: l2: l2 = -1.0 is negative"),
-        ("seed = 1", "seed = -1", "seed: seed = -1 is negative"),
-        ('"a_mlp"', '"a,mlp"', "task 1: shortname: shortname 'a,mlp'"),
-        ("[[task]]", "[task]", "there is no task"),
-        ("seed = 1", "seed = ", "this is not TOML"),
+        ('"mlp"', '"resnet200"', "task[0].model: unknown name 'resnet200'"),
+        ("steps = 4", "", "task[0].steps: the field is missing"),
+        ("seed = 1", "seed = 1\nsede = 2", "unknown key 'sede'; did you mean 'seed'?"),
+        ("phases = 1", "phases = 3", "phases: 3 is refused"),
+        ("steps = 4", "steps = 4\ntraining_only = 4", "task[0].training_only: 4 is more than matched = 3"),
+        ("steps = 4", "steps = 5", "task[0].steps: 5 is no multiple of evaluations = 2"),
+        ("steps = 4", "steps = 0", "task[0].steps: 0 is refused"),
+        ('"a_mlp"', '"a,mlp"', "task[0].shortname: 'a,mlp'"),
+        ("[[task]]", "[task]", "task: "),
+        (VALID[VALID.index("[[task]]") :], "", "task: the field is missing"),
+        ("seed = 1", "seed = ", "the file is not TOML"),
     ],
 )
 def test_a_bad_preset_is_refused_by_file_and_field(tmp_path, old, new, message):
@@ -91,15 +76,10 @@ def test_a_bad_preset_is_refused_by_file_and_field(tmp_path, old, new, message):
 
 def test_two_tasks_of_one_name_are_refused(tmp_path):
     twice = VALID + VALID[VALID.index("[[task]]") :]
-    with pytest.raises(InvalidInputError, match="task 2: shortname and batch size 'a_mlp_10' occur twice"):
+    with pytest.raises(InvalidInputError, match=r"task\[1\]\.shortname: another task .*'a_mlp_10'"):
         load_preset(write(tmp_path, twice))
 
 
 def test_an_unknown_preset_names_those_there_are():
     with pytest.raises(InvalidInputError, match="no preset 'huge'; use one of mini, tfds, tiny"):
         load_preset("huge")
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"nowhere\.toml: the preset cannot be read"):
-        load_preset(tmp_path / "nowhere.toml")

@@ -5,24 +5,33 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.errors import HyperBOError, InvalidInputError
-from hyperbo.search_space import PD1_SEARCH_SPACE
 from pipelines.collect import blocks, plan
 from pipelines.collect.models import MODELS, Start
-from pipelines.collect.plan import Block, matched_blocks, unmatched_blocks
-from pipelines.collect.points import matched_points, task_seed, unmatched_points
+from pipelines.collect.plan import (
+    TrialBlock,
+    matched_blocks,
+    matched_points,
+    task_seed,
+    unmatched_blocks,
+    unmatched_points,
+)
 from pipelines.collect.preset import load_preset
 from pipelines.collect.sweep import DESCRIPTION, TIMINGS, collect, file_name
-from pipelines.execution import Execution
+from pipelines.run.execution import Execution
 
 TINY = load_preset("tiny")
 FILES = [file_name(split, phase) for phase in range(TINY.phases) for split in plan.SPLITS]
@@ -78,6 +87,7 @@ def test_unmatched_points_are_new_for_each_task_and_all_are_new_in_each_phase():
     assert task_seed(TINY, first) != task_seed(TINY, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", [0, 1])
 def test_matched_trials_have_the_same_raw_values_in_every_task(collected, phase):
     by_task = {}
@@ -100,7 +110,10 @@ def test_blocks_cover_the_trials_asked_for():
 
 def test_a_task_for_training_only_has_its_first_matched_points_and_no_others():
     only = replace(TINY, tasks=(replace(TINY.tasks[0], training_only=5),))
-    assert list(matched_blocks(only, 0, 0)) == [Block(0, "matched", 0, 0, 4), Block(0, "matched", 0, 4, 1)]
+    assert list(matched_blocks(only, 0, 0)) == [
+        TrialBlock(0, "matched", 0, 0, 4),
+        TrialBlock(0, "matched", 0, 4, 1),
+    ]
     assert not list(matched_blocks(only, 0, 1))
     assert not list(unmatched_blocks(only, 0, 0, good=0))
 
@@ -203,13 +216,14 @@ def test_a_second_run_trains_nothing_and_writes_the_same_bytes(collected, tmp_pa
     assert contents(again.folder) == contents(collection.folder)
 
 
+@pytest.mark.slow
 def test_workers_train_the_same_trials_and_killed_ones_cost_a_block_each(collected, tmp_path):
     """Real processes: `kill -9` is an error within seconds, and the next run goes on."""
     collection, _, _ = collected
     out, work = tmp_path / "raw", tmp_path / "work"
     program = (
         "import sys; from pathlib import Path; from pipelines.collect.preset import load_preset;"
-        "from pipelines.collect.sweep import collect; from pipelines.execution import Execution;"
+        "from pipelines.collect.sweep import collect; from pipelines.run.execution import Execution;"
         "collect(load_preset('tiny'), Path(sys.argv[1]), work_folder=Path(sys.argv[2]),"
         " execution=Execution('multi_processing', 2))"
     )
@@ -219,7 +233,7 @@ def test_workers_train_the_same_trials_and_killed_ones_cost_a_block_each(collect
         deadline = time.monotonic() + 120
         while not list(work.rglob("*.json")) and time.monotonic() < deadline:
             time.sleep(0.02)
-        workers = [pid for pid in _children(process.pid) if b"pipelines.worker" in _command_line(pid)]
+        workers = [pid for pid in _children(process.pid) if b"pipelines.run.worker" in _command_line(pid)]
         assert workers
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
@@ -251,6 +265,7 @@ def _command_line(pid: int) -> bytes:
         return b""
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_the_missing_blocks(collected, tmp_path, monkeypatch):
     """And, for it starts from nothing, the same preset gives the same bytes."""
     collection, _, _ = collected
@@ -273,6 +288,7 @@ def test_an_interrupted_run_goes_on_with_the_missing_blocks(collected, tmp_path,
     assert contents(out) == contents(collection.folder)
 
 
+@pytest.mark.slow
 def test_a_changed_task_is_trained_anew_and_the_others_are_not(collected, tmp_path):
     collection, folder, _ = collected
     changed = replace(TINY, tasks=(replace(TINY.tasks[0], l2=0.01), *TINY.tasks[1:]))
@@ -284,6 +300,21 @@ def test_a_changed_task_is_trained_anew_and_the_others_are_not(collected, tmp_pa
     assert 0 < again.trained < sum(collection.trials.values())
     assert first[: TINY.matched] != second[: TINY.matched]
     assert first[TINY.matched :] == second[TINY.matched :]
+
+
+def test_only_code_that_decides_results_has_blocks_trained_anew(tmp_path, monkeypatch):
+    package = tmp_path / "collect"
+    shutil.copytree(Path(blocks.__file__).parent, package)
+    monkeypatch.setattr(blocks, "resources", SimpleNamespace(files=lambda _: package))
+
+    def folder() -> Path:
+        return blocks.TaskBlocks(TINY, 0, tmp_path).folder
+
+    before = folder()
+    (package / "sweep.py").write_text("# changed")
+    assert folder() == before
+    (package / "models" / "layers.py").write_text("# changed")
+    assert folder() != before
 
 
 def test_a_task_that_nearly_always_diverges_is_refused(tmp_path, monkeypatch):
@@ -304,14 +335,8 @@ def test_a_task_that_nearly_always_diverges_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"model": "transformer"},
-            "task digits_simple_cnn_60: model: model 'transformer' takes tokens inputs",
-        ),
-        (
-            {"batch_size": 500},
-            "task digits_simple_cnn_500: batch_size: batch_size = 500 is more than the 300",
-        ),
+        ({"model": "transformer"}, "task digits_simple_cnn_60: model: "),
+        ({"batch_size": 500}, "task digits_simple_cnn_500: batch_size: "),
     ],
 )
 def test_a_task_that_does_not_fit_its_dataset_is_refused(tmp_path, change, message):
@@ -320,6 +345,7 @@ def test_a_task_that_does_not_fit_its_dataset_is_refused(tmp_path, change, messa
         collect(preset, tmp_path / "raw")
 
 
+@pytest.mark.slow
 def test_tasks_on_data_that_tfds_downloads_are_collected_alike(tmp_path):
     """On the data that TFDS mocks: random images, of which nothing can be learned, in the real shapes."""
     import tensorflow_datasets as tfds
@@ -337,6 +363,7 @@ def test_tasks_on_data_that_tfds_downloads_are_collected_alike(tmp_path):
     assert {row["hps.train_size"] for row in rows} == {11}
 
 
+@pytest.mark.slow
 def test_an_unreadable_block_is_named(tmp_path):
     preset = replace(TINY, tasks=TINY.tasks[2:])
     collect(preset, tmp_path / "raw", work_folder=tmp_path / "work")

@@ -7,7 +7,7 @@ import pytest
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
-from pipelines.collect.datasets.downloads import NAMES
+from pipelines.collect.datasets.images import DOWNLOADED
 
 SIZES = {
     "digits": (300, 1000, 497),
@@ -28,7 +28,7 @@ SIZES = {
 
 
 def test_every_task_dataset_that_ships_is_listed_here():
-    assert set(SIZES) == set(TASK_DATASETS) - set(NAMES)
+    assert set(SIZES) == set(TASK_DATASETS) - set(DOWNLOADED)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -89,7 +89,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         load_task_dataset("phishing")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DOWNLOADED)
 def test_images_of_tfds_are_read_through_tfds(name):
     """With TFDS's own mocked data: random images in the shapes of the real ones."""
     import tensorflow_datasets as tfds

@@ -111,8 +111,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"variables": {"p0": {"categories": ["a"]}}, "variables_order": ["p0.ohe._b"]},
         "names none of the categories",
     ),
-    "repeated column": ({"variables_order": ["p0", "p0"]}, "names repeat"),
-    "no column": ({"variables_order": []}, "at least one parameter"),
     "range upside down": (
         {"variables": {"p0": {"min": 1, "max": 0, "min_before_tf": 0, "max_before_tf": 1}}},
         "p0 ranges from 1.0 to 0.0",
@@ -120,10 +118,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "bound before the logarithm is NaN": (
         {"variables": {"p0": {"min": 0, "max": 1, "min_before_tf": math.nan, "max_before_tf": 1}}},
         "p0 ranges from nan to 1.0",
-    ),
-    "bound before the logarithm is infinite": (
-        {"variables": {"p0": {"min": 0, "max": 1, "min_before_tf": 0, "max_before_tf": math.inf}}},
-        "p0 ranges from 0.0 to inf",
     ),
     "bound is a text": (
         {"variables": {"p0": {"min": "low", "max": 0, "min_before_tf": 0, "max_before_tf": 1}}},
@@ -140,7 +134,7 @@ def test_incomplete_descriptions_are_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_absent_descriptors_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"meta-dataset-descriptors\.json is not there"):
+    with pytest.raises(InvalidInputError, match=r"meta-dataset-descriptors\.json is missing"):
         read_descriptors(tmp_path)
     with pytest.raises(InvalidInputError, match="is a JSON list"):
         read_descriptors(written(tmp_path, []))

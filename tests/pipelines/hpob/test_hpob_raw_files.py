@@ -124,7 +124,7 @@ def test_folders_without_the_files_are_refused(tmp_path: Path) -> None:
 def test_initialisations_and_descriptors_are_required(name: str, tmp_path: Path) -> None:
     write_hpob(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(InvalidInputError, match=f"{name} is not there"):
+    with pytest.raises(InvalidInputError, match=f"{name} is missing"):
         find_hpob_files(tmp_path)
 
 

@@ -1,26 +1,22 @@
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
 from pathlib import Path
 
-import apache_beam as beam
 import optuna
 import pytest
-from beam_checks import expect, pipeline
 
-from hyperbo.trial import Trial, validate
+from hyperbo.data.trial import Trial, validate
 from pipelines.trials.description import TrialsDescription
-from pipelines.trials.parse import ParseTrialFiles, parse_trial
-from pipelines.trials.raw_files import find_trial_files
-from pipelines.trials.rows import read_rows
+from pipelines.trials.parse import parse_trial
+from pipelines.trials.rows import find_trial_files, read_rows
 from pipelines.trials.space_file import read_space_file
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 CARD = ROOT / "pd1_builder" / "trials" / "README.md"
-TASKSET = ROOT.parent / "shared" / "data" / "taskset"
 
 
 def blocks_of_the_card(language: str) -> list[str]:
@@ -101,42 +97,3 @@ def test_an_export_of_an_optuna_study_is_read_by_the_example_of_the_card(name: s
         assert trial.status == meaning[origin.state.name]
         assert trial.hyperparameters == origin.params
         assert repr(trial.metrics["value"]) == repr(math.nan if origin.value is None else origin.value)
-
-
-needs_taskset = pytest.mark.skipif(not TASKSET.is_dir(), reason="../shared/data/taskset is not here")
-
-
-@needs_taskset
-def test_taskset_is_read_in_full_and_bit_for_bit() -> None:
-    description = read_space_file(ROOT / "docs" / "examples" / "taskset.toml")
-    paths = sorted(TASKSET.glob("*.jsonl.gz"))[:3]
-    trials = read(paths, description)
-    rows = [json.loads(line) for path in paths for line in gzip.decompress(path.read_bytes()).splitlines()]
-    assert len(trials) == len(rows) == 3000
-    assert len({trial.trial_id for trial in trials}) == 3000
-    # The same inputs in every task.
-    assert len({trial.input_id for trial in trials}) == 1000
-    for trial, row in zip(trials, rows, strict=True):
-        assert (trial.task, trial.task_dataset) == (row["task"], "imdb")
-        assert trial.trial_id == f"{row['task']}/{row['trial']}"
-        assert trial.status == row["status"]
-        assert trial.hyperparameters == {
-            name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")
-        }
-        best = row["best_valid/loss"]
-        assert repr(trial.metrics) == repr({"best_valid/loss": math.nan if best is None else best})
-        for name in ("train/loss", "valid/loss", "test/loss"):
-            assert repr(trial.curves[name]) == repr(
-                tuple(math.nan if value is None else value for value in row[name])
-            )
-    assert max(value for trial in trials for value in trial.curves["train/loss"] if value == value) > 1e9
-
-
-@needs_taskset
-def test_taskset_passes_through_beam() -> None:
-    description = read_space_file(ROOT / "docs" / "examples" / "taskset.toml")
-    files = find_trial_files(sorted(TASKSET.glob("*.jsonl.gz"))[:2], description)
-    with pipeline() as p:
-        trials, rejects = p | beam.Create(files) | ParseTrialFiles(description, "test")
-        expect(trials | beam.combiners.Count.Globally(), [2000], "trials")
-        expect(rejects, [], "rejects")

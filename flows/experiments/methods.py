@@ -1,0 +1,94 @@
+"""Methods by name: those of the project, and methods of one's own by the path of an import."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from dataclasses import asdict, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.methods import METHODS, Method
+
+
+def method_class(name: str, folder: Path | None = None) -> type[Any]:
+    """The class of a method's settings, by the name of the method.
+
+    The module of a method of one's own may be a file in the working directory. To import it runs its code.
+
+    Args:
+      name: a name of `hyperbo.methods.METHODS`, or `<module>:<class>` for a method of one's own.
+      folder: a further folder where the module may be, such as that of the file which names the method.
+
+    Raises:
+      InvalidInputError: the name is unknown, or the class is not a method.
+      NotAvailableError: the module cannot be imported, or has no such class.
+
+    >>> method_class("H-NLL").__name__
+    'HNLL'
+    """
+    if name in METHODS:
+        return METHODS[name]
+    module_name, colon, class_name = name.partition(":")
+    if not colon:
+        raise InvalidInputError(
+            f"unknown method {name!r}",
+            fix=f"use {', '.join(METHODS)}, or <module>:<class> for a method of your own",
+        )
+    for place in (Path.cwd(), *([folder.absolute()] if folder is not None else [])):
+        if str(place) not in sys.path:
+            sys.path.insert(0, str(place))
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise NotAvailableError(
+            f"method {name!r} cannot be imported: {error}; write <module>:<class>, and install the module or "
+            "put its file into the working directory or beside the experiment file"
+        ) from error
+    if not isinstance(found, type) or not is_dataclass(found) or not issubclass(found, Method):
+        raise InvalidInputError(
+            f"{name!r} is not a method",
+            fix="write a frozen dataclass with fit and policy, hyperbo.methods.Method",
+        )
+    _source_sha256(found)
+    return found
+
+
+def method_name(method: Method) -> str:
+    """The name of a configured method: the inverse of `method_class`.
+
+    >>> from hyperbo.methods import STBO
+    >>> method_name(STBO())
+    'STBO'
+    """
+    for name, known in METHODS.items():
+        if type(method) is known:
+            return name
+    return f"{type(method).__module__}:{type(method).__qualname__}"
+
+
+def method_identity(method: Method) -> dict[str, Any]:
+    """What identifies a method, as plain values: its name and configuration.
+
+    A method of one's own is also identified by the files that define its class and the bases of that, as they
+    were when it was imported.
+    """
+    name = method_name(method)
+    identity: dict[str, Any] = {"method": name, "configuration": asdict(method)}  # type: ignore[call-overload]
+    if name not in METHODS:
+        # The version of the project's code does not change with this file.
+        identity["source_sha256"] = _source_sha256(type(method))
+    return identity
+
+
+@cache
+def _source_sha256(of_class: type[Any]) -> str:
+    """Hash of the files that define a class and its bases; `method_class` has it computed at the import."""
+    theirs = {"hyperbo", *sys.stdlib_module_names}  # These are identified by versions.
+    own = [each for each in of_class.__mro__ if each.__module__.partition(".")[0] not in theirs]
+    files = sorted({inspect.getfile(each) for each in own})
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,1 @@
+"""Figures of evaluations and priors, as SVG."""

@@ -1,0 +1,1 @@
+"""HTML pages: the report of an evaluation, and the page of a prior."""

@@ -1,0 +1,1 @@
+"""A prior as numbers for figures: its most promising region, planes, slices, functions, correlations."""

@@ -1,1 +1,0 @@
-"""Other libraries' ways to tune, with priors of this one."""

@@ -1,0 +1,9 @@
+"""Files: atomic writes, staging, the version of the code, values checked by their types, printable text.
+
+Import further functions from the modules `code_version`, `printable` and `validation`.
+"""
+
+from hyperbo.storage.atomic import fsync, user_folder, write_atomically
+from hyperbo.storage.staging import lock, publish, stage
+
+__all__ = ["fsync", "lock", "publish", "stage", "user_folder", "write_atomically"]

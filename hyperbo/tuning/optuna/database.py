@@ -1,0 +1,141 @@
+"""Runs in a database, through Optuna's storages, with readable errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from optuna.exceptions import StorageInternalError
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.study import Study, create_study
+from sqlalchemy import event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from hyperbo.compute.checkpoints import differences
+from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.storage.staging import lock
+
+_IDENTITY = "hyperbo:identity"
+# Another process may hold an SQLite file while it writes; this is far longer than any write takes.
+_SQLITE_SECONDS = 30
+
+
+def opened_study(
+    name: str,
+    storage: str | BaseStorage | None,
+    sampler: BaseSampler,
+    direction: Literal["minimize", "maximize"],
+    identity: Mapping[str, Any],
+) -> Study:
+    """Open a run, or begin a new one.
+
+    Raises:
+      InvalidInputError: the database cannot be used, or the run has another direction.
+      VersionConflictError: the run was begun with another identity. The message says what differs.
+    """
+    with _said(_shown(storage)), _alone(storage):
+        study = create_study(
+            study_name=name,
+            storage=_opened(storage),
+            sampler=sampler,
+            direction=direction,
+            load_if_exists=True,
+        )
+        if study.direction.name.lower() != direction:
+            raise InvalidInputError(
+                f"run {name!r} is to {study.direction.name.lower()}, the prior's objective to {direction}",
+                fix="use another name",
+            )
+        found = study.user_attrs.get(_IDENTITY)
+        if found is None and not study.get_trials(deepcopy=False):
+            study.set_user_attr(_IDENTITY, dict(identity))
+            found = identity
+    if found is None:
+        raise VersionConflictError(f"run {name!r} was not begun by a tuner; use another name")
+    different = differences(found, dict(identity))
+    if different:
+        raise VersionConflictError(
+            f"run {name!r} was begun otherwise: {'; '.join(different)}; use another name, and add its trials"
+        )
+    return study
+
+
+@contextmanager
+def database_errors(study: Study) -> Iterator[None]:
+    """Turn errors of a study's database into one readable error.
+
+    Raises:
+      InvalidInputError: the database cannot be used.
+    """
+    storage = getattr(study._storage, "_backend", study._storage)
+    with _said(_shown(getattr(storage, "url", None))):
+        yield
+
+
+@contextmanager
+def _said(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ArgumentError as error:
+        # The address is not shown: it may hold a password.
+        raise InvalidInputError(
+            "this is no address of a database", where=where, fix="write one such as sqlite:///runs.db"
+        ) from error
+    except (StorageInternalError, SQLAlchemyError, ImportError, OSError) as error:
+        cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
+        reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        fix = "release it" if "locked" in reason else "check that it exists, is whole, and may be written"
+        raise InvalidInputError(f"the database cannot be used: {reason}", where=where, fix=fix) from error
+
+
+def _opened(storage: str | BaseStorage | None) -> BaseStorage:
+    if storage is None:
+        return InMemoryStorage()
+    if isinstance(storage, BaseStorage):
+        return storage
+    url = make_url(storage)
+    if url.get_backend_name() != "sqlite":
+        return RDBStorage(storage)
+    patience = {} if "timeout" in url.query else {"connect_args": {"timeout": _SQLITE_SECONDS}}
+    opened = RDBStorage(storage, engine_kwargs=patience)
+    # Optuna checks whether a trial is running, and then writes. With SQLite's default two processes could do
+    # so at once, and one result would be lost. So a transaction takes the right to write when it begins.
+    event.listen(opened.engine, "connect", _leave_transactions_to_us)
+    event.listen(opened.engine, "begin", _begin_writing)
+    opened.engine.dispose()
+    return opened
+
+
+def _leave_transactions_to_us(connection: Any, record: Any) -> None:
+    connection.isolation_level = None
+
+
+def _begin_writing(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _alone(storage: str | BaseStorage | None) -> Iterator[None]:
+    """Let only one process at a time create the tables of an SQLite file and begin a run in it."""
+    url = make_url(storage) if isinstance(storage, str) else None
+    is_file = url is not None and url.get_backend_name() == "sqlite" and url.database
+    file = Path(str(url.database)) if url is not None and is_file else None
+    if file is None or not file.parent.is_dir():
+        yield
+        return
+    with lock(file, lambda: None):
+        yield
+
+
+def _shown(storage: str | BaseStorage | None) -> str:
+    """The address without its password."""
+    if not isinstance(storage, str):
+        return "storage"
+    try:
+        return make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "storage"

@@ -1,0 +1,245 @@
+"""A sampler for Optuna with a pre-trained prior (extra `optuna`)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from hyperbo.bayesopt.history import History, trial_stream
+from hyperbo.data.warping import output_warping
+from hyperbo.errors import InvalidInputError
+from hyperbo.priors.file import Prior
+from hyperbo.priors.names import load_prior
+from hyperbo.tuning.batches import BatchStrategy, require_strategy
+from hyperbo.tuning.optuna.distributions import placed, value_of
+from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, numbers, wait_for_others
+from hyperbo.tuning.proposals import propose
+from hyperbo.tuning.region import Choices, Range, Region
+
+logger = logging.getLogger(__name__)
+
+_SEEDS = 2**32
+
+
+class HyperBOSampler(BaseSampler):
+    """Proposes the trials of a study with a prior that was pre-trained on other tasks.
+
+    GP-UCB of the prior, conditioned on the study's trials, is maximised over the suggested ranges. These may
+    be narrower or wider than the prior's ranges; the prior's scaling applies to them. Proposals are rounded
+    to integers, steps and choices among numbers.
+
+    A trial that fails or returns NaN is infeasible, unless its user attribute `hyperbo:failed` is set. A
+    pruned trial counts with its last intermediate value. A running trial counts as the batch strategy says.
+
+    Parameters that the prior does not know are sampled independently. A parameter of the prior that is
+    suggested only sometimes, or for the first time, is chosen given the values that the trial has so far.
+    Where a trial lacks a parameter of the prior, the value in `fixed` stands in, or else the prior's best
+    guess.
+
+    Args:
+      prior: a prior, or what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`.
+      fixed: values of parameters of the prior that the objective holds fixed and does not suggest.
+      batch: how running trials change the next one: `constant_liar`, `kriging_believer`,
+        `local_penalization` or `thompson_sampling`.
+      seed: of all random numbers, with the trial's number; None: a new seed each time.
+      independent_sampler: for parameters that the prior does not know; None: Optuna's TPE.
+      search_space: what every trial will suggest, if that is known before the first trial. All values are
+        then chosen when the trial begins, after those of trials that began earlier in other processes.
+
+    Raises:
+      InvalidInputError: there is no such strategy, a fixed value is no parameter of the prior, the prior's
+        scaling is not defined on a range, or the seed is outside of [0, 2^32).
+
+    >>> import math, optuna
+    >>> sampler = HyperBOSampler("pd1-mini/h-ekl", seed=0, fixed={"power": 1.0, "decay_steps_factor": 0.9})
+    >>> study = optuna.create_study(sampler=sampler)
+    >>> def objective(trial):
+    ...     rate = trial.suggest_float("learning_rate", 1e-4, 1.0, log=True)
+    ...     return abs(math.log10(rate) + 1.5) / 10 + trial.suggest_float("momentum", 0.0, 0.99) / 100
+    >>> study.optimize(objective, n_trials=2)
+    >>> len(study.trials)
+    2
+    """
+
+    def __init__(
+        self,
+        prior: Prior | str,
+        *,
+        fixed: Mapping[str, SupportsFloat] | None = None,
+        batch: str = "constant_liar",
+        seed: int | None = None,
+        independent_sampler: BaseSampler | None = None,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+    ) -> None:
+        if seed is not None and not 0 <= seed < _SEEDS:
+            raise InvalidInputError(f"seed = {seed}", fix="give one from 0 to 4294967295")
+        self._prior = prior if isinstance(prior, Prior) else load_prior(prior)
+        self._strategy: BatchStrategy = require_strategy(batch)
+        self._warping = output_warping(self._prior.description.output_warping)
+        self._space = self._prior.description.search_space
+        self._fixed = {name: float(value) for name, value in (fixed or {}).items()}
+        Region.of(self._space, self._fixed)
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._independent = independent_sampler
+        self._given: dict[str, BaseDistribution] | None = None
+        self._whole: frozenset[str] | None = None
+        if search_space is not None:
+            Region.of(self._space, self._ranges(search_space))
+            self._given, self._whole = self._known(search_space), frozenset(search_space)
+        self._intersection = IntersectionSearchSpace()
+        self._guess: dict[str, float] | None = None
+        self._chosen: dict[int, dict[str, Any]] = {}
+        self._is_said = False
+        # Where threads ask for trials, each trial must see what the earlier ones try.
+        self._choosing = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_choosing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._choosing = threading.RLock()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The parameters of the prior that every trial suggests."""
+        if self._given is not None:
+            return self._given
+        return self._known(self._intersection.calculate(study))
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Choose values of parameters of the prior together.
+
+        Raises:
+          InvalidInputError: the study has several objectives or another direction than the prior, or the
+            prior's scaling is not defined on a range or at a value.
+          NumericalError: the acquisition function is nowhere finite.
+        """
+        self._require_direction(study)
+        if not search_space:
+            return {}
+        chosen = self._chosen.pop(trial._trial_id, {})
+        if chosen.keys() == search_space.keys():
+            return chosen
+        return self._proposed(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Choose the value of one parameter, with the prior if the prior knows the parameter.
+
+        Raises:
+          InvalidInputError: as in `sample_relative`.
+          NumericalError: the acquisition function is nowhere finite.
+        """
+        self._require_direction(study)
+        if not self._ranges({param_name: param_distribution}):
+            self._say_unknown(trial, param_name)
+            independent = self._independent_of(trial)
+            return independent.sample_independent(study, trial, param_name, param_distribution)
+        return self._proposed(study, trial, {param_name: param_distribution})[param_name]
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Choose all values now if the space is known, so that other processes see them from now on."""
+        self._independent_of(trial).before_trial(study, trial)
+        if self._given:
+            try:
+                self._require_direction(study)
+                wait_for_others(study, trial)
+                self._chosen[trial._trial_id] = self._proposed(study, trial, self._given)
+            except BaseException:
+                # A trial without hyperparameters must not wait for its result for ever.
+                study._storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL)
+                raise
+
+    def after_trial(
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """Mark a failed trial as told; a trial that a killed process left has no mark."""
+        self._independent_of(trial).after_trial(study, trial, state, values)
+        self._chosen.pop(trial._trial_id, None)
+        if state == TrialState.FAIL:
+            study._storage.set_trial_system_attr(trial._trial_id, TOLD, True)
+
+    def reseed_rng(self) -> None:
+        """Reseed the independent sampler that was given; all else has its own stream for each trial."""
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    def _independent_of(self, trial: FrozenTrial) -> BaseSampler:
+        if self._independent is not None:
+            return self._independent
+        seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0]
+        return TPESampler(seed=int(seed))
+
+    def _known(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
+        """The distributions over numbers of parameters of the prior."""
+        return {name: distributions[name] for name in self._ranges(distributions)}
+
+    def _ranges(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, Range | Choices | float]:
+        """The ranges, choices and fixed values of the prior's parameters; only those over numbers."""
+        of_prior = {name: placed(each) for name, each in distributions.items() if name in self._space.names}
+        return {name: each for name, each in of_prior.items() if each is not None}
+
+    def _require_direction(self, study: Study) -> None:
+        if len(study.directions) != 1:
+            raise InvalidInputError("the study has several objectives", fix="use another sampler for it")
+        wanted = self._warping.direction
+        if (study.direction == StudyDirection.MINIMIZE) != (wanted == "minimize"):
+            raise InvalidInputError(
+                f"the study is to {study.direction.name.lower()}, the objective of the prior to {wanted}",
+                fix="turn objective and direction around, such as an accuracy into an error rate",
+            )
+
+    def _proposed(
+        self, study: Study, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Choose values given those that the trial has, and write them where other processes see them."""
+        with self._choosing:
+            known = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+            ranges = self._ranges(distributions)
+            held = {**self._guessed(), **numbers(known, self._space.names)}
+            region = Region.of(
+                self._space, {**held, **{name: each for name, each in ranges.items() if name not in known}}
+            )
+            history = history_of(study, trial, self._space, self._warping, self._guessed(), self._whole)
+            raw = self._choice(region, history, trial_stream(self._seed, trial.number, distributions))
+            chosen = dict(zip(self._space.names, raw.tolist(), strict=True))
+            values = {
+                name: known[name] if name in known else value_of(each, chosen[name])
+                for name, each in distributions.items()
+            }
+            study._storage.set_trial_system_attr(
+                trial._trial_id, PROPOSED, {**numbers(known, self._space.names), **values}
+            )
+        return values
+
+    def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
+        prior = self._prior
+        return propose(prior.gp, region, history, random, self._strategy, prior.description.is_mapped)
+
+    def _guessed(self) -> Mapping[str, float]:
+        """The prior's best guess before any trial, with the fixed values."""
+        if self._guess is None:
+            region = Region.of(self._space, self._fixed)
+            none = np.zeros((0, self._space.dimension))
+            raw = self._choice(region, History(none, np.zeros(0), none), np.random.default_rng(self._seed))
+            self._guess = dict(zip(self._space.names, raw.tolist(), strict=True))
+        return self._guess
+
+    def _say_unknown(self, trial: FrozenTrial, name: str) -> None:
+        if not self._is_said and not self._known(trial.distributions):
+            logger.warning(
+                "the prior says nothing of %s: its parameters are %s", name, ", ".join(self._space.names)
+            )
+            self._is_said = True

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.curate.columns import Column, columns_of, schema
+from pipelines.curate.parquet import read_row_groups, row_group_sizes, write_row_groups
+
+COLUMNS = (
+    Column("task", "text", "a text"),
+    Column("others", "texts", "some texts"),
+    Column("phase", "integer", "a number"),
+    Column("diverged", "boolean", "yes or no"),
+    Column("y", "real", "a float"),
+    Column("curves.loss", "reals", "floats"),
+)
+ROW = st.fixed_dictionaries(
+    {
+        "task": st.text(st.characters(codec="utf-8"), max_size=5),
+        "others": st.lists(st.text(st.characters(codec="utf-8"), max_size=2), max_size=2),
+        "phase": st.integers(-(2**63), 2**63 - 1),
+        "diverged": st.booleans(),
+        "y": st.floats(),
+        "curves.loss": st.lists(st.floats(), max_size=3),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("parquet")
+
+
+@given(st.lists(ROW, min_size=1, max_size=6), st.lists(st.integers(0, 6), max_size=2))
+def test_each_table_is_a_row_group_and_comes_back_as_it_was(
+    folder: Path, rows: list[dict[str, object]], cuts: list[int]
+) -> None:
+    edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    pieces = [rows[start:end] for start, end in pairwise(edges)]
+    tables = [pa.Table.from_pylist(piece, schema=schema(COLUMNS)) for piece in pieces]
+    path = folder / "a.parquet"
+    passed_on = list(write_row_groups(iter(tables), path))
+    assert all(one is other for one, other in zip(passed_on, tables, strict=True))
+    found = [table.to_pylist() for table in read_row_groups(path)]
+    # In repr NaN equals NaN, and no two floats are spelled alike.
+    assert repr(found) == repr([table.to_pylist() for table in tables])
+    assert [group.rows for group in row_group_sizes(path)] == [len(piece) for piece in pieces]
+    assert columns_of(pq.read_schema(path)) == COLUMNS
+
+
+def numbers(*lengths: int) -> Iterator[pa.Table]:
+    start = 0
+    for length in lengths:
+        yield pa.table({"n": list(range(start, start + length))})
+        start += length
+
+
+def test_some_row_groups_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    assert sum(len(table) for table in write_row_groups(numbers(3, 2, 4), path)) == 9
+    assert [table["n"].to_pylist() for table in read_row_groups(path, 1, 1)] == [[3, 4]]
+    assert [len(table) for table in read_row_groups(path, 1)] == [2, 4]
+    assert list(read_row_groups(path, 1, 0)) == []
+    assert [group.rows for group in row_group_sizes(path)] == [3, 2, 4]
+    assert all(group.size > 0 for group in row_group_sizes(path))
+
+
+def test_large_tables_are_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    # Arrow's own limit would be 1,048,576 rows.
+    list(write_row_groups(numbers(1_100_000), path))
+    assert [group.rows for group in row_group_sizes(path)] == [1_100_000]
+
+
+def test_bounds_are_stated_of_no_column_that_may_hold_nan(tmp_path: Path) -> None:
+    row = {"task": "a", "others": [], "phase": 1, "diverged": True, "y": 1.0, "curves.loss": [1.0]}
+    list(write_row_groups([pa.Table.from_pylist([row], schema=schema(COLUMNS))], tmp_path / "a.parquet"))
+    group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    bounded = {each.path_in_schema for each in columns if each.statistics is not None}
+    assert bounded == {"task", "phase", "diverged"}
+
+
+def test_a_source_that_fails_leaves_the_file_closed(tmp_path: Path) -> None:
+    def broken() -> Iterator[pa.Table]:
+        yield from numbers(3)
+        raise OSError("lost")
+
+    with pytest.raises(OSError, match="lost"):
+        list(write_row_groups(broken(), tmp_path / "a.parquet"))
+    assert [len(table) for table in read_row_groups(tmp_path / "a.parquet")] == [3]
