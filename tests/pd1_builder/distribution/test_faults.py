@@ -204,10 +204,14 @@ def test_a_fault_that_stays(name: str, published: Published, tmp_path: Path) -> 
         with pytest.raises(case.error, match=case.message) as caught:
             pull(REFERENCE, [server.url], data_dir=tmp_path, retries=patience_with(case.fault))
         assert server.url in str(caught.value)
-        assert len(server.ranges_asked(case.path)) == case.asked
-        assert server.sent[case.path] <= case.asked * ((16 << 20) + BUFFERS)
+        ranges = server.ranges_asked(case.path)
+        # Of the last bytes before a reset some may be lost. Those that come later are progress, which renews
+        # the patience.
+        renewed = max(0, len(set(ranges)) - 2) if case.fault.kind == "reset" else 0
+        assert len(ranges) == case.asked + renewed, ranges
+        assert server.sent[case.path] <= len(ranges) * ((16 << 20) + BUFFERS)
     sizes = require_nothing_visible(tmp_path, published)
-    if case.fault.kind == "reset":  # Of the last bytes before one, what was not read yet may be lost.
+    if case.fault.kind == "reset":
         assert sizes.get("large.bin", 0) <= case.kept
     else:
         assert sizes.get("large.bin", 0) == case.kept
