@@ -46,7 +46,7 @@ def require_positive(settings: object, *names: str, optional: tuple[str, ...] = 
             raise InvalidInputError(
                 f"{name} = {value} is not positive",
                 where=where or type(settings).__name__,
-                fix="or None" if name in optional else "",
+                fix=f"give a positive, finite number{' or None' if name in optional else ''}",
             )
 
 

@@ -20,10 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from hyperbo.compute.pytree import pytree
-from hyperbo.data.tuning_data import Task
 from hyperbo.gp.numerics import double_precision
-from hyperbo.methods import Scores
+from hyperbo.methods import Scores, Task, pytree
 from hyperbo.pretrain import Job, Progress, no_progress
 
 

@@ -121,7 +121,7 @@ def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> failure_lines([{"method": "Own", "reason": f"NaN with seed {seed}"} for seed in (3, 4)])
     ['Own: 2 runs failed, the first: NaN with seed 3']
     """
-    from hyperbo.evaluation.measures.findings import count
+    from hyperbo.storage.printable import count
 
     kinds: dict[tuple[str, str], list[str]] = {}
     for each in failures:

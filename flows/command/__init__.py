@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
     from flows.command.template import CommandTuning
     from flows.command.tune import tune_command
 
 __all__ = ["CommandTuning", "tune_command"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when it is used: the display of trials needs no Optuna.
-    if name == "CommandTuning":
-        from flows.command.template import CommandTuning
-
-        return CommandTuning
-    if name == "tune_command":
-        from flows.command.tune import tune_command
-
-        return tune_command
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when they are used: the display of trials needs no Optuna.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__, submod_attrs={"template": ["CommandTuning"], "tune": ["tune_command"]}
+)

@@ -27,7 +27,7 @@ from flows.command.trial_folder import (
 from flows.process.progress import say
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from hyperbo.evaluation.measures.findings import count
+from hyperbo.storage.printable import count
 from hyperbo.tuning.optuna.database import database_errors
 from hyperbo.tuning.optuna.study_history import warped
 from hyperbo.tuning.tuner import Tuner, TuningTrial

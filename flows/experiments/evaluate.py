@@ -25,7 +25,7 @@ from flows.experiments.work import (
 from flows.experiments.write_evaluation import write_evaluation
 from flows.process.progress import say
 from hyperbo.errors import NotAvailableError
-from hyperbo.evaluation.measures.findings import count
+from hyperbo.storage.printable import count
 
 
 def evaluate(plan: Plan, command: str, failures: Failures, runner: Runner = IN_ORDER) -> Path:

@@ -47,7 +47,9 @@ class Arm:
         for name in ("points_per_task", "training_tasks"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InvalidInputError(f"{name} = {value} is not positive", fix="or leave it out")
+                raise InvalidInputError(
+                    f"{name} = {value} is not positive", fix="give a positive number or none"
+                )
 
     def training(self, fold: Fold, seed: int) -> TuningData:
         """What the method may learn from in a fold. The seed draws the tasks and points that are kept.

@@ -74,8 +74,8 @@ def method_name(method: Method) -> str:
 def method_identity(method: Method) -> dict[str, Any]:
     """What identifies a method, as plain values: its name and configuration.
 
-    A method of one's own is also identified by the files that define its class and the bases of that, as they
-    were when it was imported.
+    A method of your own is also identified by the files that define its class and its bases, as they were
+    when they were imported.
     """
     name = method_name(method)
     identity: dict[str, Any] = {"method": name, "configuration": asdict(method)}  # type: ignore[call-overload]

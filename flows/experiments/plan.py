@@ -20,9 +20,9 @@ from flows.experiments.work import Key, Part
 from hyperbo.data.subsets import only_tasks
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError
-from hyperbo.evaluation.measures.findings import count
 from hyperbo.methods import Method, PretrainedMethod
 from hyperbo.storage.code_version import EVALUATION, NUMERIC, code_version
+from hyperbo.storage.printable import count
 from pd1_builder import load
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import read_manifest

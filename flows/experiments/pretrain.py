@@ -22,12 +22,12 @@ from flows.process.progress import say
 from hyperbo.compute.checkpoints import CheckpointFolder, checkpoints_available
 from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.errors import InvalidInputError, NotAvailableError, NumericalError, VersionConflictError
-from hyperbo.evaluation.measures.findings import count
 from hyperbo.methods import PretrainedMethod
 from hyperbo.pretrain import Job, Pretrained, Progress, outcomes_of
 from hyperbo.priors.file import Prior, save_prior, trained_prior
 from hyperbo.priors.losses import prior_losses
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.printable import count
 from hyperbo.storage.staging import lock
 
 # Beside a prior: its losses on training tasks and on all others.

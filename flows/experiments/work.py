@@ -11,7 +11,7 @@ from typing import Any
 from flows.experiments.protocols import TestBed
 from flows.process.progress import progress_line, say
 from hyperbo.errors import HyperBOError
-from hyperbo.evaluation.measures.findings import count
+from hyperbo.storage.printable import count
 
 # A run of a method: the name of its fold, and the seed of what is learned.
 Key = tuple[str, int]

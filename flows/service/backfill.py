@@ -21,7 +21,7 @@ from flows.process.progress import say
 from flows.service.runner import in_order
 from flows.service.settings import Service, read_service
 from hyperbo.errors import HyperBOError, InvalidInputError, NumericalError
-from hyperbo.evaluation.measures.findings import count
+from hyperbo.storage.printable import count
 from pd1_builder.version.catalog import version_numbers, versions
 
 

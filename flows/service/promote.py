@@ -27,12 +27,12 @@ from flows.service.contest import (
 from flows.service.events import tell
 from flows.service.settings import read_service
 from hyperbo.errors import InvalidInputError, NumericalError
-from hyperbo.evaluation.measures.findings import count
 from hyperbo.evaluation.measures.promotion import PromotionDecision, decide_promotion
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.records.metadata import EvaluationMetadata
 from hyperbo.priors.catalog import add_prior, hold_back
 from hyperbo.priors.catalog import promote as put_into_service
+from hyperbo.storage.printable import count
 
 
 @flow(name="promote", timeout_seconds=3600, **surroundings.OPTIONS)

@@ -206,14 +206,14 @@ def read_prior(folder: Path) -> Prior:
         description = validated(PriorDescription, fields, "")
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"cannot be read: {error}", where=str(path), fix="take the prior anew"
+            f"cannot be read: {error}", where=str(path), fix="copy or train the prior again"
         ) from error
     content = arrays_path.read_bytes()
     if hashlib.sha256(content).hexdigest() != arrays_sha256:
         raise InvalidInputError(
             "these are not the arrays that prior.json describes",
             where=str(arrays_path),
-            fix="take the prior anew",
+            fix="copy or train the prior again",
         )
     arrays = load_arrays(content)
 

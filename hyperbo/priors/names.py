@@ -211,7 +211,7 @@ def entry(folder: Path, prior_id: str) -> Path:
         raise InvalidInputError(
             "these are not the files that were added",
             where=str(found),
-            fix="remove the folder and add the prior anew",
+            fix="remove the folder and add the prior again",
         )
     return found
 

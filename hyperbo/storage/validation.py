@@ -68,11 +68,11 @@ def validated(
     """Check plain values, as TOML and JSON files hold them, and make a dataclass or a typed dict of them.
 
     Args:
-      kind: the dataclass or typed dict; tables inside of it may be further ones.
+      kind: the dataclass or typed dict; its fields may be dataclasses or typed dicts, too.
       values: its fields by name.
-      where: the file, for messages; empty: they begin with the field.
-      at: where in the file the values are: names of tables and indices of lists.
-      default: has the fields that are not named, also those of nested tables; None: the defaults of `kind`.
+      where: the file, for messages; if empty, messages begin with the field.
+      at: the values' place in the file: names of tables and indices of lists.
+      default: gives the fields that are missing, also those of nested tables; None: those of `kind`.
 
     Raises:
       InvalidInputError: a key is unknown or missing, a value has another type, or an annotation or the

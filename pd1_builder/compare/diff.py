@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hyperbo.storage.printable import count
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import Manifest
 from pd1_builder.version.stored_records import Rows, StoredRecords, differing, pair
@@ -237,7 +238,7 @@ def _declared(manifest: Manifest) -> dict[str, str]:
 
 
 def _phrase(change: FieldChange) -> str:
-    records = _number(change.records, "record")
+    records = count(change.records, "record")
     return f"{change.field} changed in {records} of {change.task} ({change.example})"
 
 
@@ -248,12 +249,8 @@ def _shorten(value: Any) -> str:
 
 def _counted(groups: Mapping[tuple[str, str], int], verb: str) -> Iterator[str]:
     if groups:
-        groups_named = _first(f"{split} {task} {count}" for (split, task), count in groups.items())
-        yield f"{_number(sum(groups.values()), 'record')} {verb} ({', '.join(groups_named)})"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+        groups_named = _first(f"{split} {task} {records}" for (split, task), records in groups.items())
+        yield f"{count(sum(groups.values()), 'record')} {verb} ({', '.join(groups_named)})"
 
 
 def _first(phrases: Iterable[str]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class WritablePlace(Place, Protocol):
         ...
 
     def alone(self) -> AbstractContextManager[object]:
-        """Lock the block against other processes, if the place has locks."""
+        """A context that only one process can be in at a time, if the place has locks."""
         ...
 
     def sizes(self, folder: str) -> Mapping[str, int]:

@@ -79,7 +79,7 @@ class FolderPlace:
         self._path(name).unlink(missing_ok=True)
 
     def alone(self) -> AbstractContextManager[None]:
-        """Lock the block against other processes."""
+        """A context that only one process can be in at a time."""
         return lock(self._folder / "index.json", lambda: None)
 
     @contextmanager
@@ -197,7 +197,7 @@ class ObjectStorePlace:
             self._store.rm_file(f"{self._root}/{name}")
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nothing: a store has no locks."""
+        """A context that does nothing, because a store has no locks."""
         return nullcontext()
 
     def sizes(self, folder: str) -> Mapping[str, int]:

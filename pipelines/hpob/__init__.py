@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 from pipelines.hpob.layout import SpaceDescription, read_descriptors
 from pipelines.hpob.raw_files import HpobFiles, find_hpob_files
@@ -17,12 +19,5 @@ __all__ = [
     "find_hpob_files",
     "read_descriptors",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "ParseHpob":
-        # Beam takes long to import.
-        from pipelines.hpob.parse import ParseHpob
-
-        return ParseHpob
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when it is used: it needs Beam.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseHpob"]})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 from pipelines.pd1.layout import describe_raw_files, find_raw_files, pd1_layout
 
@@ -15,12 +17,5 @@ __all__ = [
     "find_raw_files",
     "pd1_layout",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "ParseTrials":
-        # Beam takes long to import.
-        from pipelines.pd1.parse import ParseTrials
-
-        return ParseTrials
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when it is used: it needs Beam.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrials"]})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 from pipelines.trials.description import TrialsDescription
 from pipelines.trials.rows import find_trial_files
@@ -17,12 +19,5 @@ __all__ = [
     "find_trial_files",
     "read_space_file",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "ParseTrialFiles":
-        # Beam takes long to import.
-        from pipelines.trials.parse import ParseTrialFiles
-
-        return ParseTrialFiles
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when it is used: it needs Beam.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrialFiles"]})

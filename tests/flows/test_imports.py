@@ -64,7 +64,6 @@ NOT_NUMERIC = (
     "flows.experiments.work",
     "flows.process",
     "hyperbo.errors",
-    "hyperbo.evaluation.measures.findings",
     "hyperbo.evaluation.records",
     "hyperbo.storage",
     "pd1_builder.version",

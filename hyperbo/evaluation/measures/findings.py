@@ -10,6 +10,7 @@ from typing import Literal
 from hyperbo.evaluation.measures.comparisons import TIE_TOLERANCE, PairedComparison, paired_comparison
 from hyperbo.evaluation.measures.regret import regret_curves
 from hyperbo.evaluation.records.run_array import RunArray, comparable
+from hyperbo.storage.printable import count
 
 EARLY_BUDGET = 10
 
@@ -48,15 +49,6 @@ def number(value: float, digits: int = 3) -> str:
     if "e+" in text and size < _LARGEST_PLAIN:
         text = f"{size:.0f}"
     return f"\N{MINUS SIGN}{text}" if value < 0 else text
-
-
-def count(quantity: int, noun: str) -> str:
-    """A number with its noun, in singular or plural.
-
-    >>> count(1, "seed"), count(5, "task")
-    ('1 seed', '5 tasks')
-    """
-    return f"{quantity} {noun}{'' if quantity == 1 else 's'}"
 
 
 def budgets_of_findings(iterations: int) -> tuple[int, ...]:

@@ -18,8 +18,9 @@ from typing import Any
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.measures.comparisons import PairedComparison
-from hyperbo.evaluation.measures.findings import count, findings_about
+from hyperbo.evaluation.measures.findings import findings_about
 from hyperbo.evaluation.records.run_array import RunArray, missing_arms
+from hyperbo.storage.printable import count
 
 # Missing runs named in the reason; the evidence names all.
 _MOST_NAMED = 3

@@ -10,12 +10,12 @@ import pandas as pd
 from jaxtyping import Float64
 
 from hyperbo.evaluation.measures.aggregates import performance_profile, rank_methods
-from hyperbo.evaluation.measures.findings import count
 from hyperbo.evaluation.measures.regret import regret_curves
 from hyperbo.evaluation.measures.spread import ROUNDING, standard_deviation
 from hyperbo.evaluation.records.metadata import EvaluationMetadata
 from hyperbo.evaluation.records.run_array import RunArray, arrange_records, comparable
 from hyperbo.evaluation.records.runs import INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN
+from hyperbo.storage.printable import count
 
 if TYPE_CHECKING:
     from rich.table import Table

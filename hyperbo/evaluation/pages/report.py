@@ -12,13 +12,14 @@ from typing import Any
 import pandas as pd
 
 from hyperbo.errors import NotAvailableError
-from hyperbo.evaluation.measures.findings import count, number
+from hyperbo.evaluation.measures.findings import number
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.measures.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
 from hyperbo.evaluation.records.losses import check_losses_belong, validate_losses
 from hyperbo.evaluation.records.metadata import EvaluationMetadata, run_unit, validate_metadata
 from hyperbo.evaluation.records.run_array import RunArray, any_comparable, comparable
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.printable import count
 
 try:
     import jinja2

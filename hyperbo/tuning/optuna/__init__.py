@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
 
 __all__ = ["HyperBOSampler"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when it is used: the package needs Optuna, the rest of `hyperbo.tuning` does not.
-    if name == "HyperBOSampler":
-        from hyperbo.tuning.optuna.sampler import HyperBOSampler
-
-        return HyperBOSampler
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when it is used: it needs Optuna; the rest of `hyperbo.tuning` does not.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"sampler": ["HyperBOSampler"]})

@@ -208,7 +208,7 @@ def test_an_entry_that_was_changed_is_never_served(catalog: Path, priors: tuple[
     description = catalog / LINE / one / "prior.json"
     description.write_text(description.read_text().replace('"seed": 3', '"seed": 4'))
     read_prior(catalog / LINE / one)  # it looks whole
-    damaged = r"these are not the files that were added; remove the folder and add the prior anew"
+    damaged = r"these are not the files that were added; remove the folder and add the prior again"
     for use in (
         lambda: prior_folder(catalog, LINE),
         lambda: add_prior(catalog, LINE, priors[0]),
