@@ -27,6 +27,7 @@ def prior_over(
         output_warping=warping,
         architecture=architecture,
         dataset="trials/none:1.0.0",
+        training_tasks=("one",),
         preparation=preparation,
     )
     return Prior(initialise(jax.random.key(seed), space.dimension, architecture), description)
