@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-data bench-pull bench-method bench-simulate bench-tuning reference
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-simulate bench-tuning reference
 
 PYTHON ?= python3
 VENV := .venv
@@ -41,6 +41,11 @@ bench-method: $(READY) ## time of pre-training at PD1's size, beside PyTorch whe
 
 bench-simulate: $(READY) ## time and memory of offline Bayesian optimization at PD1's size, beside plain loops
 	$(BIN)/python -m benchmarks.simulate
+
+# On other data: make bench-adversarial ADVERSARIAL="--data FOLDER --dataset trials/taskset:1.0.0"
+ADVERSARIAL ?=
+bench-adversarial: $(READY) ## regret of methods whose prior was trained on wrong tasks
+	PYTHONPATH=tests/support $(BIN)/python -m benchmarks.adversarial $(ADVERSARIAL)
 
 # Its other commands need data: make bench-tuning TUNING="live --online FOLDER --out FOLDER"
 TUNING ?= speed

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperbo.compute.pytree import pytree
+from hyperbo.errors import InvalidInputError
 from hyperbo.gp.numerics import (
     inverse_softplus,
     matern32_of_squared_distance,
@@ -86,7 +87,31 @@ class Linear:
         return softplus(self.raw_bias) ** 2 + jnp.sum(features**2, axis=1) / softplus(self.raw_scale) ** 2
 
 
-Kernel = Stationary | DotProduct | Linear
+@pytree
+class PlusConstant:
+    """k(x, x') + v: the covariance of a process whose constant mean, normal of variance v, is integrated out.
+
+    The variance v of the mean is before softplus.
+    """
+
+    inner: Stationary
+    raw_mean_variance: Float[Array, ""]
+
+    @property
+    def raw_lengthscales(self) -> Float[Array, " e"]:
+        """Those of the kernel without the mean's variance."""
+        return self.inner.raw_lengthscales
+
+    def __call__(self, a: Float[Array, "n e"], b: Float[Array, "m e"]) -> Float[Array, "n m"]:
+        """Covariance between two sets of features."""
+        return self.inner(a, b) + softplus(self.raw_mean_variance)
+
+    def diagonal(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Variance at each row; the diagonal of the covariance without computing the rest."""
+        return self.inner.diagonal(features) + softplus(self.raw_mean_variance)
+
+
+Kernel = Stationary | DotProduct | Linear | PlusConstant
 
 
 def kernel_from_values(
@@ -104,7 +129,11 @@ def kernel_from_values(
 
 
 def kernel_values(kernel: Kernel) -> tuple[str, Float[Array, " l"], Float[Array, ""]]:
-    """What `kernel_from_values` takes: name, length scales and signal variance (1 for the dot product)."""
+    """What `kernel_from_values` takes: name, length scales and signal variance (1 for the dot product).
+
+    Raises:
+      InvalidInputError: the kernel is a `PlusConstant`, which no name makes.
+    """
     match kernel:
         case Linear():
             return "linear", softplus(kernel.raw_scale[None]), softplus(kernel.raw_bias) ** 2
@@ -112,6 +141,10 @@ def kernel_values(kernel: Kernel) -> tuple[str, Float[Array, " l"], Float[Array,
             return "dot_product", softplus(kernel.raw_lengthscales), jnp.ones(())
         case Stationary():
             return kernel.correlation, softplus(kernel.raw_lengthscales), softplus(kernel.raw_signal_variance)
+        case PlusConstant():
+            raise InvalidInputError(
+                "a kernel with the variance of a mean has no name", where="GaussianProcess"
+            )
 
 
 def initialise_kernel(

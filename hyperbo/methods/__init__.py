@@ -6,6 +6,7 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
 from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.maf.method import MAF
+from hyperbo.methods.mixture.method import HMix, Mix
 from hyperbo.methods.multi_task.mimo import MIMO
 from hyperbo.methods.multi_task.rfgp import RFGP
 from hyperbo.methods.pretrained import (
@@ -25,7 +26,8 @@ from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
-# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL.
+# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. H-Mix and Mix are
+# methods of our own.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,
@@ -38,6 +40,8 @@ METHODS = {
     "STBO": STBO,
     "STBOH": STBOH,
     "H-Sum": HSum,
+    "H-Mix": HMix,
+    "Mix": Mix,
 }
 
 __all__ = [
@@ -53,8 +57,10 @@ __all__ = [
     "STBOH",
     "AcquisitionDecision",
     "GPPolicy",
+    "HMix",
     "HSum",
     "Method",
+    "Mix",
     "Policy",
     "PretrainedGP",
     "PretrainedMethod",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods.decision import AcquisitionDecision
-from hyperbo.methods.protocol import Scores
+from hyperbo.methods.protocol import Fitted, Policy, Scores
 from hyperbo.methods.single_task.refit_policy import FineTuning, RefitPolicy
 from hyperbo.pretrain.ekl import EKLTraining, pretrain_ekl
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, all_trained, no_progress, outcomes_of
@@ -75,31 +76,25 @@ class GPPolicy:
 
 
 @dataclass(frozen=True)
-class PretrainedMethod:
+class PretrainedMethod(ABC):
     """A method that learns a prior, which can be kept as a file.
 
     Attributes:
       architecture: structure of the Gaussian process; by default an MLP (32, 32) under a linear mean and a
         Matern 5/2 kernel.
       training: settings of its training, a dataclass; they are written into the prior's file.
-      decision: how candidates are chosen; by default thresholded PI.
-      refit_iterations: L-BFGS iterations that fine-tune the prior before each choice; 0: the prior is fixed,
-        as in the paper's offline experiments.
     """
 
     architecture: Architecture = field(default_factory=Architecture)
     training: Any = None
-    decision: AcquisitionDecision = field(default_factory=AcquisitionDecision)
-    refit_iterations: int = 0
 
     # What trains with these settings: the same arguments as `pretrain_nll`.
     _pretrain: ClassVar[Callable[..., list[Pretrained]]]
 
-    def __post_init__(self) -> None:
-        if self.refit_iterations < 0:
-            raise InvalidInputError(
-                f"refit_iterations = {self.refit_iterations} is negative", where=type(self).__name__
-            )
+    @property
+    def trained_as(self) -> PretrainedMethod:
+        """The method that trains the same prior; methods for which it is equal share their priors' files."""
+        return self
 
     def pretrain(
         self,
@@ -115,7 +110,7 @@ class PretrainedMethod:
         return type(self)._pretrain(jobs, self.architecture, self.training, progress, checkpoint)
 
     @double_precision
-    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[PretrainedGP]:
+    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[Fitted]:
         """One prior per job.
 
         Raises:
@@ -124,23 +119,22 @@ class PretrainedMethod:
         outcomes = outcomes_of(lambda: self.pretrain(jobs, progress))
         return all_trained(
             [
-                outcome
-                if isinstance(outcome, NumericalError)
-                else prior_in_use(outcome.gp, self.tasks_learned_from(job.training))
+                outcome if isinstance(outcome, NumericalError) else self.in_use(outcome.gp, job.training)
                 for job, outcome in zip(jobs, outcomes, strict=True)
             ]
         )
+
+    def in_use(self, gp: GaussianProcess, training: TuningData) -> Fitted:
+        """What `fit` returns, from a prior that was pre-trained earlier on the same training tasks."""
+        return prior_in_use(gp, self.tasks_learned_from(training))
 
     def tasks_learned_from(self, training: TuningData) -> int:
         """N of the prior: how many of the training tasks it is learned from, all by default."""
         return len(training.tasks)
 
-    def policy(self, fitted: PretrainedGP, task: Task) -> GPPolicy | RefitPolicy:
+    @abstractmethod
+    def policy(self, fitted: Any, task: Task) -> Policy:
         """Bayesian optimization with the prior; of the test task it uses the observations only."""
-        if not self.refit_iterations:
-            return GPPolicy(fitted, self.decision)
-        refit = FineTuning(self.refit_iterations)
-        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision)
 
 
 @double_precision
@@ -150,7 +144,34 @@ def prior_in_use(gp: GaussianProcess, training_tasks: int) -> PretrainedGP:
 
 
 @dataclass(frozen=True)
-class HNLL(PretrainedMethod):
+class ConditionedMethod(PretrainedMethod):
+    """A method that conditions its prior on the observations, and decides by an acquisition function.
+
+    Attributes:
+      decision: how candidates are chosen; by default thresholded PI.
+      refit_iterations: L-BFGS iterations that fine-tune the prior before each choice; 0: the prior is fixed,
+        as in the paper's offline experiments.
+    """
+
+    decision: AcquisitionDecision = field(default_factory=AcquisitionDecision)
+    refit_iterations: int = 0
+
+    def __post_init__(self) -> None:
+        if self.refit_iterations < 0:
+            raise InvalidInputError(
+                f"refit_iterations = {self.refit_iterations} is negative", where=type(self).__name__
+            )
+
+    def policy(self, fitted: PretrainedGP, task: Task) -> GPPolicy | RefitPolicy:
+        """Bayesian optimization with the prior; of the test task it uses the observations only."""
+        if not self.refit_iterations:
+            return GPPolicy(fitted, self.decision)
+        refit = FineTuning(self.refit_iterations)
+        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision)
+
+
+@dataclass(frozen=True)
+class HNLL(ConditionedMethod):
     """Settings of H-NLL, section 7.2 "Description of All Compared Methods".
 
     Attributes:
@@ -162,7 +183,7 @@ class HNLL(PretrainedMethod):
 
 
 @dataclass(frozen=True)
-class HEKL(PretrainedMethod):
+class HEKL(ConditionedMethod):
     """Settings of H-EKL, section 7.2 "Description of All Compared Methods".
 
     Attributes:
@@ -178,7 +199,7 @@ class HEKL(PretrainedMethod):
 
 
 @dataclass(frozen=True)
-class HSum(PretrainedMethod):
+class HSum(ConditionedMethod):
     """Settings of H-Sum: the objective of the paper's online experiments, EKL + 0.1 NLL.
 
     Section 7.5 "Results on the PD1 Online Hyperparameter Tuning Tasks"; its architecture has one hidden

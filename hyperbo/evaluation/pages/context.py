@@ -30,6 +30,9 @@ METHOD_LINES: Mapping[str, str] = {
     "Rand": "Candidates drawn uniformly at random.",
     "STBO": "Single-task Bayesian optimization: H-NLL's structure, fitted to what the run observes alone.",
     "STBOH": "Single-task Bayesian optimization by GP-UCB, with hand-tuned priors on the parameters.",
+    "H-Mix": "A Bayesian mixture of H-NLL's Gaussian process and many uninformed ones, weighed by what the "
+    "run observes.",
+    "Mix": "The same mixture without a prior: uninformed Gaussian processes only, none of them refitted.",
 }
 
 

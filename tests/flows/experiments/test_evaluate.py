@@ -42,7 +42,7 @@ from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.evaluation.measures.regret import simple_regrets
 from hyperbo.evaluation.records.losses import validate_losses
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, AcquisitionDecision, Rand, Scores
+from hyperbo.methods import HNLL, AcquisitionDecision, HMix, Rand, Scores
 from hyperbo.methods.rand import RandPolicy
 from hyperbo.pretrain import Job, NLLTraining, all_trained
 from hyperbo.priors.file import read_prior
@@ -418,9 +418,11 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
 def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(experiment, capsys):
     other = replace(H_NLL, decision=AcquisitionDecision("upper_confidence_bound"))
     arms = {"H-NLL PI": Arm(H_NLL), "H-NLL UCB": Arm(other), "H-NLL again": Arm(H_NLL)}
+    arms["H-Mix"] = Arm(HMix(H_NLL.architecture, H_NLL.training, uninformed=3))
     folder = run(replace(experiment, arms=arms, seeds=(0,)))
     lines = capsys.readouterr().out.splitlines()
     assert "pretrain H-NLL UCB: 2 priors present, nothing to do" in lines
+    assert "pretrain H-Mix: 2 priors present, nothing to do" in lines
     assert "evaluate H-NLL again: 2 simulations present, nothing to do" in lines
     assert len(list((experiment.runs / "prior").glob("*/prior.json"))) == 2
     evaluation = read(folder)
@@ -443,7 +445,7 @@ def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(e
     assert np.isfinite(evaluation.records[["mean", "deviation"]]).all(axis=None)
     assert evaluation.losses is not None
     kinds = evaluation.losses.groupby("kind").size().to_dict()
-    assert kinds == {"training_nll": 3 * 2, "test_nll": 3 * 3}
+    assert kinds == {"training_nll": 4 * 2, "test_nll": 4 * 3}
     assert evaluation.metadata["methods"]["H-NLL UCB"]["configuration"]["decision"]["acquisition"] == (
         "upper_confidence_bound"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, MIMO, RFGP, STBO, STBOH, AcquisitionDecision
+from hyperbo.methods import HNLL, MIMO, RFGP, STBO, STBOH, AcquisitionDecision, HMix, Mix
 from hyperbo.methods.maf.policy_gradient import PolicyGradient
 from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
@@ -26,6 +26,11 @@ NAN = float("nan")
         # There is no prior from tasks to correct.
         *((kind, CORRECTED, "decision.correct_variance") for kind in (STBO, STBOH, MIMO, RFGP)),
         (HNLL, {"refit_iterations": -1}, "refit_iterations"),
+        *((HMix, {"prior_weight": weight}, "prior_weight") for weight in (0.0, 1.0, NAN)),
+        (HMix, {"uninformed": 0}, "uninformed"),
+        (Mix, {"uninformed": 0}, "uninformed"),
+        (Mix, {"spread": 0.0}, "spread"),
+        (Mix, {"centre": NAN}, "centre"),
         (STBO, {"log_scale": 0.0}, "no density"),
         (STBOH, {"iterations": 0}, "iterations"),
         (STBOH, {"lengthscale": (0.0, -1.0)}, "no density"),
