@@ -1,13 +1,14 @@
 """Trials that run at the same time: how the running trials change the next proposal.
 
 Every strategy gives an acquisition function of the region's unit cube. Without running trials the first three
-strategies are GP-UCB, Eq. 21 (acfun-ucb), with the paper's online coefficient.
+strategies are the expected improvement of the mixture (`hyperbo.tuning.mixture`), or, for the prior alone,
+GP-UCB, Eq. 21 (acfun-ucb), with the paper's online coefficient.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import Posterior, condition
+from hyperbo.tuning.mixture import LogImprovement, MixturePosterior, mixture_posterior
 
 BatchStrategy = Literal["kriging_believer", "constant_liar", "local_penalization", "thompson_sampling"]
 BATCH_STRATEGIES: tuple[BatchStrategy, ...] = get_args(BatchStrategy)
@@ -58,9 +60,9 @@ class Box:
 
 @pytree
 class InBox:
-    """GP-UCB as a function of the region's unit cube; `inner` is that of the prior's coordinates."""
+    """A score as a function of the region's unit cube; `inner` is that of the prior's coordinates."""
 
-    inner: UpperConfidenceBound
+    inner: UpperConfidenceBound | LogImprovement
     box: Box
 
     def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
@@ -70,11 +72,12 @@ class InBox:
 
 @pytree
 class LocallyPenalised:
-    r"""The logarithm of softplus(GP-UCB), with a penalty in the balls around the running trials.
+    r"""The logarithm of a positive score, with a penalty in the balls around the running trials.
 
-    The maximum M cannot be nearer to a running trial x_j than (M - f(x_j)) / L, where L bounds the slope:
+    The score is softplus(GP-UCB), or the expected improvement of the mixture. The maximum M cannot be nearer
+    to a running trial x_j than (M - f(x_j)) / L, where L bounds the slope:
 
-    .. math:: \ln \mathrm{softplus}(\alpha(x)) + \sum_j \ln \Phi\left(
+    .. math:: \ln \alpha(x) + \sum_j \ln \Phi\left(
               \frac{L \lVert x - x_j \rVert - M + \mu(x_j)}{\sigma(x_j)} \right)
 
     Source: Gonzalez, Dai, Hennig and Lawrence, "Batch Bayesian Optimization via Local Penalization", 2016.
@@ -85,7 +88,7 @@ class LocallyPenalised:
       best: M, the largest value so far or the largest posterior mean found; `slope` is L.
     """
 
-    ucb: InBox
+    score: InBox
     centres: Float[Array, "t d"]
     pending: Bool[Array, " t"]
     mean: Float[Array, " t"]
@@ -95,42 +98,54 @@ class LocallyPenalised:
 
     def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
         """The penalised score of each point."""
-        apart = self.ucb.box(t)[:, None, :] - self.centres[None, :, :]
+        apart = self.score.box(t)[:, None, :] - self.centres[None, :, :]
         # The root of zero has no derivative; 1e-12 is far below any distance that matters.
         distance = jnp.sqrt(jnp.sum(apart**2, axis=2) + 1e-12)
         outside = norm.logcdf((self.slope * distance - self.best + self.mean) / self.deviation)
         penalty = jnp.sum(jnp.where(self.pending, outside, 0.0), axis=1)
-        return _log_softplus(self.ucb(t)) + penalty
+        score = self.score(t)
+        is_logarithm = isinstance(self.score.inner, LogImprovement)
+        return (score if is_logarithm else _log_softplus(score)) + penalty
 
 
 def acquisition_of(
-    gp: GaussianProcess, history: PaddedHistory, box: Box, strategy: BatchStrategy, mapped: bool
+    gp: GaussianProcess,
+    history: PaddedHistory,
+    box: Box,
+    strategy: BatchStrategy,
+    mapped: bool,
+    prior_weight: float = 1.0,
 ) -> Acquisition:
     """The acquisition function that a strategy maximises; for `thompson_sampling` see `sampled`.
 
     `kriging_believer` assumes that a running trial has the value of the posterior mean, which leaves the mean
     unchanged and the variance smaller (Ginsbourger, Le Riche and Carraro 2010). `constant_liar` assumes the
-    worst value so far (their CL-min). `local_penalization` penalises points near running trials.
+    worst value so far (their CL-min). `local_penalization` penalises points near running trials. In a mixture
+    each component believes its own mean.
     """
     values = conditioned_values(gp, history, mapped)
-    posterior = condition(gp, history.x, values, history.ended)
+    if prior_weight < 1.0:
+        posterior = mixture_posterior(gp, prior_weight, history, values, mapped)
+    else:
+        posterior = condition(gp, history.x, values, history.ended)
     if strategy == "local_penalization":
         return _penalised(posterior, history, box, values)
     worst = jnp.min(jnp.where(history.ended, values, jnp.inf))
 
-    def taken(posterior: Posterior, x: Float[Array, " d"]) -> Float[Array, ""]:
-        believed = posterior.mean(x[None])[0]
+    def taken(believed: Float[Array, "*n"]) -> Float[Array, "*n"]:
         if strategy == "kriging_believer":
             return believed
         return jnp.where(jnp.isfinite(worst), worst, believed)
 
-    believing = lax.fori_loop(
-        history.ended_count,
-        history.ended_count + history.pending_count,
-        lambda row, known: known.observe(history.x[row], taken(known, history.x[row])),
-        posterior,
-    )
-    return _ucb(believing, box)
+    def take(row: Array, known: Any) -> Any:
+        x = history.x[row]
+        if isinstance(known, MixturePosterior):
+            return known.taking(x, taken)
+        return known.observe(x, taken(known.mean(x[None])[0]))
+
+    trials = history.ended_count + history.pending_count
+    believing = lax.fori_loop(history.ended_count, trials, take, posterior)
+    return _score(believing, history, box, values, taken(posterior.mean(history.x)))
 
 
 def sampled(
@@ -140,25 +155,41 @@ def sampled(
     t: Float[Array, "n d"],
     key: PRNGKeyArray,
     mapped: bool,
+    prior_weight: float = 1.0,
 ) -> Float[Array, " n"]:
     """A function drawn from the posterior, at points of the region's unit cube: Thompson sampling.
 
-    Running trials are ignored, because the draws of different trials differ (Kandasamy et al., "Parallelised
-    Bayesian Optimisation via Thompson Sampling", AISTATS 2018). Only the first points get a value, the others
-    -inf: the covariance of all points would be most of the cost.
+    Of a mixture, first a component is drawn. Running trials are ignored, because the draws of different
+    trials differ (Kandasamy et al., "Parallelised Bayesian Optimisation via Thompson Sampling", AISTATS
+    2018). Only the first points get a value, the others -inf: the covariance of all points would be most of
+    the cost.
     """
     values = conditioned_values(gp, history, mapped)
-    drawn = condition(gp, history.x, values, history.ended).sample(key, 1, box(t[:_SAMPLED]))[0]
+    at = box(t[:_SAMPLED])
+    if prior_weight < 1.0:
+        drawn = mixture_posterior(gp, prior_weight, history, values, mapped).sample(key, at)
+    else:
+        drawn = condition(gp, history.x, values, history.ended).sample(key, 1, at)[0]
     return jnp.pad(drawn, (0, max(len(t) - _SAMPLED, 0)), constant_values=-jnp.inf)
 
 
-def _ucb(posterior: Posterior, box: Box) -> InBox:
-    coefficient = jnp.asarray(ONLINE_UCB_COEFFICIENT, posterior.whitened.dtype)
-    return InBox(UpperConfidenceBound(posterior, coefficient), box)
+def _score(
+    posterior: Posterior | MixturePosterior,
+    history: PaddedHistory,
+    box: Box,
+    values: Float[Array, " t"],
+    running: Float[Array, " t"],
+) -> InBox:
+    """GP-UCB of a process, expected improvement of a mixture over the values of ended and running trials."""
+    if isinstance(posterior, Posterior):
+        coefficient = jnp.asarray(ONLINE_UCB_COEFFICIENT, values.dtype)
+        return InBox(UpperConfidenceBound(posterior, coefficient), box)
+    known = jnp.where(history.pending, running, jnp.where(history.ended, values, -jnp.inf))
+    return InBox(LogImprovement(posterior, jnp.max(known)), box)
 
 
 def _penalised(
-    posterior: Posterior, history: PaddedHistory, box: Box, values: Float[Array, " t"]
+    posterior: Posterior | MixturePosterior, history: PaddedHistory, box: Box, values: Float[Array, " t"]
 ) -> LocallyPenalised:
     # The same points for every proposal: the slope is that of the mean, not of a draw.
     grid = box(jax.random.uniform(jax.random.key(0), (_SLOPES, history.x.shape[1]), history.x.dtype))
@@ -168,13 +199,17 @@ def _penalised(
     at_trials = posterior.mean(history.x)
     steepest = jnp.max(jnp.linalg.norm(slopes, axis=1))
     best = jnp.max(jnp.where(history.ended, values, -jnp.inf))
-    tiny = 1e-6 * jnp.sqrt(jnp.mean(posterior.gp.kernel.diagonal(posterior.gp.features(history.x))))
+    variance = (
+        posterior.variance(history.x) if isinstance(posterior, Posterior) else posterior.moments(history.x)[1]
+    )
+    gp = posterior.gp if isinstance(posterior, Posterior) else posterior.prior.gp
+    tiny = 1e-6 * jnp.sqrt(jnp.mean(gp.kernel.diagonal(gp.features(history.x))))
     return LocallyPenalised(
-        _ucb(posterior, box),
+        _score(posterior, history, box, values, at_trials),
         history.x,
         history.pending,
         at_trials,
-        jnp.maximum(jnp.sqrt(posterior.variance(history.x)), tiny),
+        jnp.maximum(jnp.sqrt(variance), tiny),
         # A mean that is flat at all these points has no slope that could keep trials apart.
         jnp.maximum(steepest, 1e-3),
         jnp.maximum(best, jnp.max(jnp.where(history.pending, at_trials, jnp.max(means)))),

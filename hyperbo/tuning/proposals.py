@@ -34,8 +34,9 @@ def propose(
     random: np.random.Generator,
     strategy: BatchStrategy = "kriging_believer",
     mapped: bool = True,
+    prior_weight: float = 1.0,
 ) -> Float64[np.ndarray, " d"]:
-    """What to try next: the largest GP-UCB of the region, or the largest value of a drawn function.
+    """What to try next: the largest acquisition function of the region, or the largest value of a drawn one.
 
     A program is compiled for each number of rows that histories need (`capacity_for`), not for each call.
 
@@ -46,6 +47,8 @@ def propose(
       random: draws the points that are compared; equal draws give equal proposals.
       strategy: how running trials change the proposal.
       mapped: whether the prior was trained on values mapped to [-2, 2].
+      prior_weight: of the prior in a mixture with uninformed processes, before any trial; 1: the prior alone,
+        by GP-UCB.
 
     Returns:
       Raw hyperparameters, in the order of the prior's search space.
@@ -58,7 +61,7 @@ def propose(
     box = Box(jnp.asarray(region.start), jnp.asarray(region.width))
     candidates = _candidates(region, history, random)
     key = jax.random.key(int(random.integers(2**32)))
-    best, scores = _search(strategy, mapped, gp, rows, box, jnp.asarray(candidates), key)
+    best, scores = _search(strategy, mapped, prior_weight, gp, rows, box, jnp.asarray(candidates), key)
     scores, best = np.array(scores), np.asarray(best)
     if not np.isfinite(scores).any():
         raise NumericalError(
@@ -72,7 +75,7 @@ def propose(
     near = _in_cube(region, region.around(best))
     # Always the same number, because another number would be compiled anew; some points are repeated.
     compared = np.resize(_untried(np.concatenate([near, allowed]), region, history), (_ROUNDED, len(best)))
-    scores = np.asarray(_scores(gp, rows, box, strategy, mapped, jnp.asarray(compared)))
+    scores = np.asarray(_scores(gp, rows, box, strategy, mapped, prior_weight, jnp.asarray(compared)))
     return region.raw(compared[np.nanargmax(scores)][None])[0]
 
 
@@ -111,10 +114,11 @@ def _in_cube(region: Region, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndar
     return region.own(coordinates(region.space, raw))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _search(
     strategy: BatchStrategy,
     mapped: bool,
+    prior_weight: float,
     gp: GaussianProcess,
     history: PaddedHistory,
     box: Box,
@@ -123,22 +127,23 @@ def _search(
 ) -> tuple[Float[Array, " d"], Float[Array, " c"]]:
     """The best point of the unit cube and the candidates' scores; compiled once for a strategy and shapes."""
     if strategy == "thompson_sampling":
-        scores = sampled(gp, history, box, t, key, mapped)
+        scores = sampled(gp, history, box, t, key, mapped, prior_weight)
         return t[jnp.argmax(scores)], scores
-    acquisition = acquisition_of(gp, history, box, strategy, mapped)
+    acquisition = acquisition_of(gp, history, box, strategy, mapped, prior_weight)
     scores = acquisition(t)
     starts = t[jnp.argsort(jnp.where(jnp.isnan(scores), jnp.inf, -scores))[:STARTS]]
     return climb(acquisition, starts, jnp.asarray(ITERATIONS))[0], scores
 
 
-@partial(jax.jit, static_argnums=(3, 4))
+@partial(jax.jit, static_argnums=(3, 4, 5))
 def _scores(
     gp: GaussianProcess,
     history: PaddedHistory,
     box: Box,
     strategy: BatchStrategy,
     mapped: bool,
+    prior_weight: float,
     t: Float[Array, "c d"],
 ) -> Float[Array, " c"]:
     """The scores of points of the unit cube; compiled once for a strategy and shapes."""
-    return acquisition_of(gp, history, box, strategy, mapped)(t)
+    return acquisition_of(gp, history, box, strategy, mapped, prior_weight)(t)

@@ -67,10 +67,12 @@ class Tuner:
       batch: how running trials change the next one: `kriging_believer`, `constant_liar`,
         `local_penalization` or `thompson_sampling`.
       seed: of all random numbers.
+      prior_weight: of the prior in a mixture with uninformed Gaussian processes, before any trial; above 0.
+        The trials change the weights: a prior that is wrong loses its say. 1: the prior alone, by GP-UCB.
 
     Raises:
-      InvalidInputError: a range, choice or name in `space` cannot be used, there is no such strategy, or the
-        database cannot be used.
+      InvalidInputError: a range, choice or name in `space` cannot be used, there is no such strategy, the
+        weight is none, or the database cannot be used.
       VersionConflictError: the run in the storage was begun with another prior or space.
 
     >>> import hyperbo
@@ -93,6 +95,7 @@ class Tuner:
         name: str = "tuning",
         batch: str = "kriging_believer",
         seed: int = 0,
+        prior_weight: float = 0.9,
     ) -> None:
         self.prior = prior
         self.space = space_of(prior.description.search_space, {} if space is None else space)
@@ -101,7 +104,9 @@ class Tuner:
         unknown = [key for key, each in self.space.items() if key not in known or placed(each) is None]
         if unknown:
             logger.warning("sampled without the prior, which does not know them: %s", ", ".join(unknown))
-        sampler = HyperBOSampler(prior, batch=batch, seed=seed, search_space=self.space)
+        sampler = HyperBOSampler(
+            prior, batch=batch, seed=seed, search_space=self.space, prior_weight=prior_weight
+        )
         identity = {
             "prior": prior.identity,
             "space": {key: json.loads(distribution_to_json(each)) for key, each in self.space.items()},

@@ -23,7 +23,9 @@ MEAN_DEVIATION = 2.0
 
 
 @double_precision
-def uninformed_processes(count: int, dimension: int, centre: float, spread: float) -> GaussianProcess:
+def uninformed_processes(
+    count: int, dimension: int, centre: float | Float[Array, ""], spread: float | Float[Array, ""]
+) -> GaussianProcess:
     """Processes with a constant mean and an ARD Matern 5/2 kernel, stacked along a leading axis.
 
     Their parameters are the same for every seed and task: the first points of a sequence that fills the box

@@ -33,9 +33,10 @@ _SEEDS = 2**32
 class HyperBOSampler(BaseSampler):
     """Proposes the trials of a study with a prior that was pre-trained on other tasks.
 
-    GP-UCB of the prior, conditioned on the study's trials, is maximised over the suggested ranges. These may
-    be narrower or wider than the prior's ranges; the prior's scaling applies to them. Proposals are rounded
-    to integers, steps and choices among numbers.
+    The prior is one component of a mixture with uninformed Gaussian processes. The study's trials weigh them,
+    so that a prior that is wrong loses its say. The mixture's mean, then its expected improvement, is
+    maximised over the suggested ranges. These may be narrower or wider than the prior's ranges; the prior's
+    scaling applies to them. Proposals are rounded to integers, steps and choices among numbers.
 
     A trial that fails or returns NaN is infeasible, unless its user attribute `hyperbo:failed` is set. A
     pruned trial counts with its last intermediate value. A running trial counts as the batch strategy says.
@@ -54,10 +55,11 @@ class HyperBOSampler(BaseSampler):
       independent_sampler: for parameters that the prior does not know; None: Optuna's TPE.
       search_space: what every trial will suggest, if that is known before the first trial. All values are
         then chosen when the trial begins, after those of trials that began earlier in other processes.
+      prior_weight: of the prior before any trial, above 0; 1: the prior alone, by GP-UCB.
 
     Raises:
-      InvalidInputError: there is no such strategy, a fixed value is no parameter of the prior, the prior's
-        scaling is not defined on a range, or the seed is outside of [0, 2^32).
+      InvalidInputError: there is no such strategy, the weight is none, a fixed value is no parameter of the
+        prior, the prior's scaling is not defined on a range, or the seed is outside of [0, 2^32).
 
     >>> import math, optuna
     >>> sampler = HyperBOSampler("pd1-mini/h-ekl", seed=0, fixed={"power": 1.0, "decay_steps_factor": 0.9})
@@ -79,11 +81,15 @@ class HyperBOSampler(BaseSampler):
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
+        prior_weight: float = 0.9,
     ) -> None:
+        if not 0.0 < prior_weight <= 1.0:
+            raise InvalidInputError(f"prior_weight = {prior_weight}", fix="give one above 0, and at most 1")
         if seed is not None and not 0 <= seed < _SEEDS:
             raise InvalidInputError(f"seed = {seed}", fix="give one from 0 to 4294967295")
         self._prior = prior if isinstance(prior, Prior) else load_prior(prior)
         self._strategy: BatchStrategy = require_strategy(batch)
+        self._prior_weight = float(prior_weight)
         self._warping = output_warping(self._prior.description.output_warping)
         self._space = self._prior.description.search_space
         self._fixed = {name: float(value) for name, value in (fixed or {}).items()}
@@ -226,7 +232,8 @@ class HyperBOSampler(BaseSampler):
 
     def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
         prior = self._prior
-        return propose(prior.gp, region, history, random, self._strategy, prior.description.is_mapped)
+        mapped = prior.description.is_mapped
+        return propose(prior.gp, region, history, random, self._strategy, mapped, self._prior_weight)
 
     def _guessed(self) -> Mapping[str, float]:
         """The prior's best guess before any trial, with the fixed values."""

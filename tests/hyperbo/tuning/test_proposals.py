@@ -173,7 +173,9 @@ def test_a_held_value_has_no_slope():
     with jax.enable_x64(True):
         held = Box(jnp.asarray([0.0, 0.5]), jnp.asarray([1.0, 0.0]))
         found = acquisition_of(PRIOR.gp, rows_of(given), held, "local_penalization", True)
-        free = jax.vmap(jax.grad(lambda t: found.ucb.inner.posterior.mean(held(t[None]))[0]))(uniform_grid())
+        free = jax.vmap(jax.grad(lambda t: found.score.inner.posterior.mean(held(t[None]))[0]))(
+            uniform_grid()
+        )
         np.testing.assert_allclose(found.slope, jnp.max(jnp.abs(free[:, 0])), rtol=1e-9)
 
 

@@ -68,7 +68,8 @@ def test_later_trials_are_conditioned_on_those_before():
     )
     x = SPACE.to_unit(np.array([each[:2] for each in values]))
     y = -np.log(np.array([each[2] for each in values]) + 1e-10)
-    expected = propose(PRIOR.gp, Region.of(SPACE, {}), History(x, y, NONE), np.random.default_rng(1))
+    history, random = History(x, y, NONE), np.random.default_rng(1)
+    expected = propose(PRIOR.gp, Region.of(SPACE, {}), history, random, prior_weight=0.9)
     np.testing.assert_allclose([found.params["rate"], found.params["units"]], expected, rtol=1e-3)
 
 
