@@ -30,6 +30,13 @@ METHOD_LINES: Mapping[str, str] = {
     "Rand": "Candidates drawn uniformly at random.",
     "STBO": "Single-task Bayesian optimization: H-NLL's structure, fitted to what the run observes alone.",
     "STBOH": "Single-task Bayesian optimization by GP-UCB, with hand-tuned priors on the parameters.",
+    "Best-average": "Candidates in the order of the training tasks' average value there; no model.",
+    "Portfolio": "A greedy portfolio: the candidate that lowers the training tasks' sum of regrets most comes "
+    "next; no model.",
+    "Default-Rand": "A default configuration, then candidates drawn at random.",
+    "Box-Rand": "Random candidates of the smallest box that holds the training tasks' best inputs (Perrone et "
+    "al., 2019).",
+    "Table": "Mean and covariance of the candidates over the training tasks as a prior, without a kernel.",
 }
 
 
