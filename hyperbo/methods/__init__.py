@@ -30,8 +30,8 @@ from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
-# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. The methods after it are
-# not compared in the paper.
+# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. The paper does not
+# have the methods after it.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,

@@ -34,9 +34,10 @@ class BestAverage:
     y_i(x) is the value on task i: that of the trial nearest to x where the task has not tried x. So matched
     inputs, partly matched ones and inputs of no task have one rule.
 
-    The average order of Wistuba, Schilling and Schmidt-Thieme, "Sequential model-free hyperparameter tuning",
-    ICDM 2015, and of Feurer, Springenberg and Hutter, "Initializing Bayesian hyperparameter optimization via
-    meta-learning", AAAI 2015, who compare such orders with warm starts. The nearest trial is our addition.
+    Brazdil and Soares, "A comparison of ranking methods for classification algorithm selection", ECML 2000,
+    order algorithms by their average ranks on past tasks; Wistuba, Schilling and Schmidt-Thieme, "Sequential
+    model-free hyperparameter tuning", ICDM 2015, tune without a model by past values in one range. The
+    nearest trial is our addition.
     """
 
     def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskValues]:
