@@ -16,8 +16,8 @@ from hyperbo.pretrain.jobs import Job
 
 # Inputs that agree to so many decimals of the unit cube are one input.
 DECIMALS = 9
-# Distances to all trials are computed for so many candidates at a time: more would need more memory.
-_CANDIDATES_AT_ONCE = 64
+# Distances are computed for so many candidates at a time that there are about so many: 8 MB.
+_DISTANCES_AT_ONCE = 2**20
 
 Values = Float64[np.ndarray, " n"]
 
@@ -52,7 +52,8 @@ class TaskValues:
             nearest = jnp.argmin(jnp.where(self.mask, squares, jnp.inf), axis=1)
             return jnp.take_along_axis(self.value, nearest[:, None], axis=1)[:, 0]
 
-        return lax.map(of_candidate, candidates, batch_size=_CANDIDATES_AT_ONCE)
+        at_once = max(1, _DISTANCES_AT_ONCE // self.mask.size)
+        return lax.map(of_candidate, candidates, batch_size=at_once)
 
     def average_at(self, candidates: Float[Array, "c d"]) -> Float[Array, " c"]:
         """The mean over tasks of their values at every candidate."""
