@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from flows.cli.jobs import command_line, run_chain
-from flows.cli.options import DataDir, Iterations, Runs, Seeds, Steps, optional, refuse_given
+from flows.cli.options import DataDir, Iterations, Repeats, Runs, Seeds, Steps, optional, refuse_given
 from flows.process.environment import prepare_process
 
 # The names in `flows.experiments.studies` and `flows.experiments.protocols`, which `--help` need not import.
@@ -49,6 +49,7 @@ def evaluate(
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
     runs: Runs = Path("runs"),
     data: DataDir = None,
@@ -83,6 +84,7 @@ def evaluate(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
     )
     run_chain(retrain, experiment, command_line(context))
 
@@ -97,6 +99,7 @@ def study(
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
     runs: Runs = Path("runs"),
     data: DataDir = None,
@@ -120,5 +123,6 @@ def study(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
     )
     run_chain(run_study, experiment, command_line(context), name=name, chosen=method is not None)

@@ -70,6 +70,9 @@ def command_line(context: typer.Context, without: Collection[str] = ()) -> str:
     for parameter in context.command.params:
         value = None if parameter.name in without else context.params.get(str(parameter.name))
         option = parameter.opts[:1] if parameter.opts[0].startswith("--") else []
+        if isinstance(value, bool):
+            words += option if value else []
+            continue
         for each in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             words += [*option, str(each)]
     return shlex.join(words)

@@ -89,6 +89,8 @@ class Experiment:
       not_tested: tasks that are trained on but not tested.
       seeds: seeds of what is learned, and of the runs of Bayesian optimization.
       iterations: observations per run of Bayesian optimization; the paper has 100.
+      repeats: whether a run may observe a trial again before it has observed all, as in the paper's PD1
+        experiments.
     """
 
     arms: Mapping[str, Arm]
@@ -101,6 +103,7 @@ class Experiment:
     not_tested: tuple[str, ...] = field(default=())
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     iterations: int = 100
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         if ":" not in self.dataset:

@@ -39,6 +39,7 @@ class Design:
     not_tested: tuple[str, ...] = ()
     seeds: Annotated[tuple[int, ...], BeforeValidator(_seeds)] = (0, 1, 2, 3, 4)
     iterations: int = 100
+    repeats: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ from hyperbo.evaluation.measures.regret import (
     regrets_of_priors,
     task_regret_curves,
 )
+from hyperbo.evaluation.measures.repeats import STILL_PICKS, STILL_SHARE, measure_repeats
 from hyperbo.evaluation.measures.spread import Band
 from hyperbo.evaluation.measures.study import study_points
 from hyperbo.evaluation.measures.tables import (
@@ -180,6 +181,16 @@ def task_section(
         "objective": objective,
         "minimised": minimised(metadata),
         "task_budgets": budgets,
+    }
+
+
+def repeats_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Values:
+    """Repeated picks of every method; no method where no run repeats any."""
+    found = [measure_repeats(records, method) for method in metadata["methods"]]
+    return {
+        "repeats": found if any(each.share > 0 for each in found) else [],
+        "still_share": STILL_SHARE,
+        "still_picks": STILL_PICKS,
     }
 
 

@@ -75,7 +75,10 @@ def test_the_protocols_of_pd1(data_dir):
     single = lay_out("pd1/mini:1.0.0", None, "all-but-test-task", ("one-b",), data_dir)
     assert set(single.folds) == {"one-a", "two-a"}
     assert [task.name for task in single.tests] == ["one-a", "two-a"]
-    assert related.repeats
+    assert not related.repeats
+    again = lay_out("pd1/mini:1.0.0", None, "held-out-related", (), data_dir, repeats=True)
+    assert again.repeats
+    assert again.protocol != related.protocol
     assert single.run_seeds(3) == (3,)
     assert related.protocol != single.protocol
 
@@ -106,6 +109,11 @@ def test_the_task_that_the_paper_does_not_test_is_not_tested(data_dir):
 def test_what_the_data_do_not_hold_is_refused(data_dir, dataset, protocol, not_tested, message):
     with pytest.raises(InvalidInputError, match=message):
         lay_out(dataset, None, protocol, not_tested, data_dir)
+
+
+def test_the_protocol_of_hpo_b_has_no_repeats(data_dir):
+    with pytest.raises(InvalidInputError, match=r"hpob/4796:1\.0\.0: .*leave repeats out"):
+        lay_out("hpob/4796:1.0.0", None, "hpob", (), data_dir, repeats=True)
 
 
 def test_every_dataset_has_the_protocol_of_the_paper(data_dir):
