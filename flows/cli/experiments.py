@@ -23,6 +23,11 @@ Preparation = Annotated[
     str | None,
     optional("A named way to read the version; the card lists them. Default: that of the dataset."),
 ]
+Train = Annotated[
+    list[str] | None,
+    optional("A task that is trained on, or a pattern such as 'imdb_*'; in place of a protocol.", "--train"),
+]
+Test = Annotated[list[str] | None, optional("A task that is tested, or a pattern; likewise.", "--test")]
 NotTested = Annotated[list[str] | None, optional("A task that is trained on, not tested.", "--not-tested")]
 
 
@@ -44,6 +49,8 @@ def evaluate(
         ),
     ] = None,
     protocol: Annotated[ProtocolChoice | None, optional("By default the paper's for the dataset.")] = None,
+    train: Train = None,
+    test: Test = None,
     not_tested: NotTested = None,
     preparation: Preparation = None,
     raw: Raw = None,
@@ -63,6 +70,8 @@ def evaluate(
         refuse_given(context, overruled, "an experiment file says this itself")
     elif not method:
         raise typer.BadParameter("name an experiment file, or methods with --method")
+    elif train or test:
+        refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
     prepare_process()
     from flows.experiments.arms import arms_by_name
     from flows.experiments.experiment import Experiment
@@ -85,6 +94,8 @@ def evaluate(
         tuple(range(seeds)),
         iterations,
         repeats,
+        tuple(train or ()),
+        tuple(test or ()),
     )
     run_chain(retrain, experiment, command_line(context))
 

@@ -254,6 +254,8 @@ def make_plan(experiment: Experiment) -> Plan:
         experiment.not_tested,
         experiment.data_dir,
         repeats=experiment.repeats,
+        train=experiment.train,
+        test=experiment.test,
     )
     _tell_small_tasks(test_bed, experiment.iterations)
     parameters = read_manifest(find(experiment.dataset, experiment.data_dir).folder).parameters

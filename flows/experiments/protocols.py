@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from hyperbo.data.folds import Fold, all_but_test_task, given_split, held_out_related
+from hyperbo.data.folds import Fold, all_but_test_task, chosen_tasks, given_split, held_out_related
 from hyperbo.data.subsets import flat_tasks, only_tasks
 from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.errors import InvalidInputError
@@ -20,6 +20,7 @@ PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 _OFFLINE = "candidates are the test task's trials that have a value; no initial data"
 _ONCE = "none is observed twice before all are observed"
 _REPEATS = "a candidate may be observed again"
+_CHOSEN = "training and test tasks as named: no task is tested by what was learned from it"
 _HPOB = (
     "training on the meta-train tasks, tests on the meta-test tasks; candidates are the test task's trials; "
     f"{_ONCE}; a run begins with given trials, and regret is divided by the range of the task; "
@@ -92,6 +93,8 @@ def lay_out(
     data_dir: Path | None,
     *,
     repeats: bool = False,
+    train: tuple[str, ...] = (),
+    test: tuple[str, ...] = (),
 ) -> TestBed:
     """Read a dataset version and lay it out as a protocol asks.
 
@@ -103,25 +106,31 @@ def lay_out(
       data_dir: where versions are kept.
       repeats: whether a candidate may be observed again before all are observed, as in the paper's PD1
         experiments; HPO-B's protocol has no such option.
+      train: names or patterns of the tasks that are trained on; empty, and no `test`: as the protocol says.
+      test: names or patterns of the tasks that are tested; no task is tested by what was learned from it.
 
     Raises:
       InvalidInputError: tasks are named that are not there, the version lacks what the protocol needs, or
         the protocol forbids repeats.
       NotAvailableError: the version is not there.
     """
-    if repeats and protocol == "hpob":
+    if repeats and protocol == "hpob" and not (train or test):
         raise InvalidInputError(
             "the protocol hpob observes no trial twice", where=dataset, fix="leave repeats out"
         )
     data = load(dataset, preparation, data_dir=data_dir)
-    if protocol == "hpob":
+    if protocol == "hpob" and not (train or test):
         return _hpob(dataset, data, not_tested, data_dir)
+    observing = f"{_OFFLINE}; {_REPEATS if repeats else _ONCE}"
+    if train or test:
+        folds = {fold.name: fold for fold in chosen_tasks(data, train, test)}
+        return TestBed(data, f"{_CHOSEN}; {observing}", folds, repeats)
     known = {task.name for task in data.tasks}
     customary = _NOT_TESTED.get(dataset.partition(":")[0], ())
     left_out = (*not_tested, *(name for name in customary if name in known))
     hold_out, words = _HOLD_OUT[protocol]
     folds = {fold.name: fold for fold in hold_out(data, left_out)}
-    return TestBed(data, f"{words}; {_OFFLINE}; {_REPEATS if repeats else _ONCE}", folds, repeats)
+    return TestBed(data, f"{words}; {observing}", folds, repeats)
 
 
 _HOLD_OUT: dict[str, tuple[Callable[..., tuple[Fold, ...]], str]] = {

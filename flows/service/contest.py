@@ -123,6 +123,8 @@ def contest_terms(service: Service, version: str) -> dict[str, Any]:
             "seeds": list(design.seeds),
             "iterations": design.iterations,
             "repeats": design.repeats,
+            "train": list(design.train),
+            "test": list(design.test),
             "budget": service.promotion.budget or design.iterations,
         },
     }
