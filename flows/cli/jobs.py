@@ -99,7 +99,8 @@ def tell_outcome(folder: Path) -> bool:
     metadata = evaluation.metadata
     regrets = simple_regrets(evaluation.records, metadata)
     if any_comparable(regrets):
-        rich.print(summary_table(regrets, run_unit(metadata)))
+        normalised = metadata.get("regret") == "normalised"
+        rich.print(summary_table(regrets, run_unit(metadata), normalised=normalised))
     else:
         typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)

@@ -89,11 +89,12 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
     budgets = budgets_within(compared.iterations)
     table = regret_at_budgets(compared, budgets)
     lowest = table.groupby("iteration")["median"].transform("min") == table["median"]
+    lowest_mean = table.groupby("iteration")["mean"].transform("min") == table["mean"]
     ranks = rank_methods(compared)
     per_seed = mean_over_tasks(compared)
     return {
         "budgets": budgets,
-        "regret_rows": rows_by(table.assign(lowest=lowest), "method"),
+        "regret_rows": rows_by(table.assign(lowest=lowest, lowest_mean=lowest_mean), "method"),
         "final_ranks": [
             (float(ranks.mean[row, -1]), float(ranks.std[row, -1])) for row in range(len(methods))
         ],
