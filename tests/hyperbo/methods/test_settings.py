@@ -23,6 +23,8 @@ NAN = float("nan")
     [
         (AcquisitionDecision, {"acquisition": "thompson"}, "'thompson'"),
         (AcquisitionDecision, {"coefficient": -1.0}, "coefficient"),
+        (AcquisitionDecision, {"threshold": NAN}, "threshold"),
+        (AcquisitionDecision, {"threshold_unit": "sigma"}, "'sigma'.*spread or absolute"),
         # There is no prior from tasks to correct.
         *((kind, CORRECTED, "decision.correct_variance") for kind in (STBO, STBOH, MIMO, RFGP)),
         (HNLL, {"refit_iterations": -1}, "refit_iterations"),
