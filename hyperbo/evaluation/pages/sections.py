@@ -33,7 +33,12 @@ from hyperbo.evaluation.measures.correlations import (
     losses_of_priors,
     quantity_name,
 )
-from hyperbo.evaluation.measures.findings import budgets_of_findings, findings_about, headline
+from hyperbo.evaluation.measures.findings import (
+    budgets_of_findings,
+    findings_about,
+    headline,
+    simplest_ahead,
+)
 from hyperbo.evaluation.measures.regret import (
     mean_over_tasks,
     regret_curves,
@@ -70,6 +75,7 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
         "saturated": saturated_tasks(compared, compared.iterations),
         "flat": metadata.get("flat_tasks", []),
         "subject": subject,
+        "simplest": simplest_ahead(regrets, metadata),
         "findings": [
             (headline(regrets, t, run_unit(metadata)), findings_about(by_prior, subject, t))
             for t in budgets_of_findings(compared.iterations)

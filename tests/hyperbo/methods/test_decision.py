@@ -139,7 +139,7 @@ def test_the_posterior_over_candidates_is_that_of_dense_algebra() -> None:
     np.testing.assert_allclose(posterior.variance, variance, rtol=0, atol=1e-10)
 
 
-def test_every_registered_method_has_the_papers_settings_without_arguments_and_keeps_the_protocol() -> None:
+def test_every_registered_method_has_settings_without_arguments_and_keeps_the_protocol() -> None:
     for settings in METHODS.values():
         assert isinstance(settings(), Method)
     assert (FSBO().architecture.mean, FSBO().architecture.kernel) == ("zero", "matern52")
@@ -147,7 +147,7 @@ def test_every_registered_method_has_the_papers_settings_without_arguments_and_k
     for settings in (HNLL, FSBO, ABLR):
         method = settings()
         assert isinstance(method, PretrainedMethod)
-        assert method.training == NLLTraining(50_000, 50, 1e-3)
+        assert method.training == NLLTraining()
         assert method.architecture.hidden == (32, 32)
 
 
