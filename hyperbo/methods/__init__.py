@@ -23,9 +23,11 @@ from hyperbo.methods.protocol import Method, Policy, Scores
 from hyperbo.methods.rand import Rand
 from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
+from hyperbo.methods.transfer.rgpe import RGPE
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
-# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL.
+# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. Those after it are
+# methods of other publications, by the names given there.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,
@@ -38,6 +40,7 @@ METHODS = {
     "STBO": STBO,
     "STBOH": STBOH,
     "H-Sum": HSum,
+    "RGPE": RGPE,
 }
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "METHODS",
     "MIMO",
     "RFGP",
+    "RGPE",
     "STBO",
     "STBOH",
     "AcquisitionDecision",

@@ -30,6 +30,8 @@ METHOD_LINES: Mapping[str, str] = {
     "Rand": "Candidates drawn uniformly at random.",
     "STBO": "Single-task Bayesian optimization: H-NLL's structure, fitted to what the run observes alone.",
     "STBOH": "Single-task Bayesian optimization by GP-UCB, with hand-tuned priors on the parameters.",
+    "RGPE": "An ensemble of the training tasks' Gaussian processes, weighed by how well they rank what the "
+    "run observes (Feurer et al., 2022).",
 }
 
 

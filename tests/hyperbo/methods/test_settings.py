@@ -10,9 +10,9 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import HNLL, MIMO, RFGP, STBO, STBOH, AcquisitionDecision
 from hyperbo.methods.maf.policy_gradient import PolicyGradient
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
 from hyperbo.methods.multi_task.model import MultiTaskTraining
+from hyperbo.pretrain.task_gp import TaskGP
 
 CORRECTED = {"decision": AcquisitionDecision(correct_variance=True)}
 NAN = float("nan")
