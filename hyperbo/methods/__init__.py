@@ -23,6 +23,7 @@ from hyperbo.methods.protocol import Method, Policy, Scores
 from hyperbo.methods.rand import Rand
 from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
+from hyperbo.methods.transfer.copula import CGP, CTS
 from hyperbo.methods.transfer.rgpe import RGPE
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
@@ -41,10 +42,14 @@ METHODS = {
     "STBOH": STBOH,
     "H-Sum": HSum,
     "RGPE": RGPE,
+    "CTS": CTS,
+    "CGP": CGP,
 }
 
 __all__ = [
     "ABLR",
+    "CGP",
+    "CTS",
     "FSBO",
     "HEKL",
     "HNLL",

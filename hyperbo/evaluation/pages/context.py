@@ -32,6 +32,9 @@ METHOD_LINES: Mapping[str, str] = {
     "STBOH": "Single-task Bayesian optimization by GP-UCB, with hand-tuned priors on the parameters.",
     "RGPE": "An ensemble of the training tasks' Gaussian processes, weighed by how well they rank what the "
     "run observes (Feurer et al., 2022).",
+    "CTS": "Copula Thompson sampling (Salinas et al., 2020): draws from the distribution of the training "
+    "tasks' ranks at each input.",
+    "CGP": "CTS's distribution with a Gaussian process on what it leaves unexplained (Salinas et al., 2020).",
 }
 
 

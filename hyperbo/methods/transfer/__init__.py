@@ -1,5 +1,7 @@
 """Methods of other publications that transfer what the training tasks have shown to a test task."""
 
+from hyperbo.methods.transfer.copula import CGP, CTS
+from hyperbo.methods.transfer.quantiles import QuantileTraining
 from hyperbo.methods.transfer.rgpe import RGPE
 
-__all__ = ["RGPE"]
+__all__ = ["CGP", "CTS", "RGPE", "QuantileTraining"]

@@ -19,10 +19,11 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
 from hyperbo.errors import require_positive
 from hyperbo.gp.gaussian_process import GaussianProcess
-from hyperbo.gp.numerics import factorise, gaussian_nll
+from hyperbo.gp.numerics import factorise
 from hyperbo.gp.posterior import predict
 from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.protocol import Scores
+from hyperbo.methods.transfer.observed import Observed, best_explaining
 from hyperbo.methods.transfer.ranking import (
     FEWEST_OBSERVATIONS,
     ensemble_weights,
@@ -32,7 +33,6 @@ from hyperbo.methods.transfer.ranking import (
 )
 from hyperbo.methods.transfer.task_models import (
     JITTER,
-    Observed,
     TaskModels,
     TaskPosteriors,
     add_factor_rows,
@@ -106,7 +106,10 @@ class RGPEPolicy:
     def score(self, state: RGPEState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[RGPEState, Scores]:
         """The acquisition function of the ensemble at every candidate."""
         enough, base = step >= FEWEST_OBSERVATIONS, state.posteriors
-        location, scale, y, seen = state.observed.standardised(self.models, step, enough)
+        seen = state.observed.seen(step)
+        location, scale, y = state.observed.standardised(
+            self.models.location, self.models.scale, seen, enough
+        )
         x = base.candidates[state.observed.candidates]
         target = best_explaining(self.models.gps, x, y, seen)
         own_mean, own_variance = predict(target, x, y, seen, base.candidates)
@@ -159,16 +162,3 @@ class RGPEPolicy:
         """Record the observation, and grow the factors that losses are drawn by."""
         rows = add_factor_rows(state.rows, state.posteriors, step, candidate)
         return replace(state, rows=rows, observed=state.observed.add(step, candidate, y))
-
-
-def best_explaining(
-    gps: GaussianProcess, x: Float[Array, "t d"], y: Float[Array, " t"], mask: Bool[Array, " t"]
-) -> GaussianProcess:
-    """Of stacked processes the one under whose hyperparameters observations are most probable."""
-
-    def nll(gp: GaussianProcess) -> Array:
-        mean, covariance = gp.noisy_moments(x)
-        return gaussian_nll((y - mean)[:, None], covariance, mask)[0]
-
-    best = jnp.argmin(lax.map(nll, gps))
-    return jax.tree.map(lambda leaf: leaf[best], gps)

@@ -171,35 +171,3 @@ def add_factor_rows(
     row = posteriors.covariance_rows(candidate) - explained
     pivots = jnp.sqrt(jnp.maximum(row[:, candidate], 0.0) + JITTER)
     return rows.at[:, step].set(row / pivots[:, None])
-
-
-@pytree
-class Observed:
-    """The observations of a run: which candidates, and their values; rows from the step on are room."""
-
-    candidates: Int[Array, " t"]
-    y: Float[Array, " t"]
-
-    @classmethod
-    def none(cls, capacity: int, dtype: jnp.dtype) -> Observed:
-        """Room for observations."""
-        return cls(jnp.zeros(capacity, jnp.int32), jnp.zeros(capacity, dtype))
-
-    def add(self, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]) -> Observed:
-        """One more, after `step` others."""
-        chosen = self.candidates.at[step].set(candidate.astype(jnp.int32))
-        return Observed(chosen, self.y.at[step].set(y))
-
-    def standardised(
-        self, models: TaskModels, step: Int[Array, ""], enough: Bool[Array, ""]
-    ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " t"], Bool[Array, " t"]]:
-        """Location and scale of the test task, its values by them, and which are seen.
-
-        Until `enough` is observed, and where all observations are equal, they are the training tasks'.
-        """
-        seen = jnp.arange(len(self.y)) < step
-        mean = jnp.sum(jnp.where(seen, self.y, 0.0)) / jnp.maximum(step, 1)
-        deviation = jnp.sqrt(jnp.sum(jnp.where(seen, (self.y - mean) ** 2, 0.0)) / jnp.maximum(step, 1))
-        location = jnp.where(enough, mean, models.location)
-        scale = jnp.where(enough & (deviation > 0.0), deviation, models.scale)
-        return location, scale, jnp.where(seen, (self.y - location) / scale, 0.0), seen

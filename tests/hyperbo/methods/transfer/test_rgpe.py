@@ -71,7 +71,7 @@ def test_draws_without_an_observation_have_the_moments_of_the_process_without_it
 
 
 LOSSES = st.lists(st.integers(0, 5), min_size=3, max_size=3)
-weights_of = jax.jit(ensemble_weights)
+weights_of, grow = jax.jit(ensemble_weights), jax.jit(add_factor_rows)
 
 
 @given(
@@ -105,10 +105,10 @@ def test_task_posteriors_and_their_factors_are_those_of_dense_formulas() -> None
     assert np.asarray(padded.own).tolist() == [True, True, False]
     np.testing.assert_allclose(models.scale, np.mean([task.y.std() for task in data.tasks]))
     candidates, chosen = RANDOM.random((6, 2)), [2, 4, 2]
-    posteriors = TaskPosteriors.of(models, jnp.asarray(candidates))
+    posteriors = jax.jit(TaskPosteriors.of)(models, jnp.asarray(candidates))
     rows = jnp.zeros((3, 4, 6))
     for step, candidate in enumerate(chosen):
-        rows = add_factor_rows(rows, posteriors, jnp.asarray(step), jnp.asarray(candidate))
+        rows = grow(rows, posteriors, jnp.asarray(step), jnp.asarray(candidate))
     for m, task in enumerate(data.tasks):
         gp = jax.tree.map(lambda leaf, m=m: np.asarray(leaf)[m], models.gps)
         scales = reference.softplus(gp.kernel.raw_lengthscales)
