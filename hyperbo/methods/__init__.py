@@ -24,6 +24,7 @@ from hyperbo.methods.rand import Rand
 from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
 from hyperbo.methods.transfer.copula import CGP, CTS
+from hyperbo.methods.transfer.egp import EGP
 from hyperbo.methods.transfer.rgpe import RGPE
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
@@ -44,12 +45,14 @@ METHODS = {
     "RGPE": RGPE,
     "CTS": CTS,
     "CGP": CGP,
+    "EGP": EGP,
 }
 
 __all__ = [
     "ABLR",
     "CGP",
     "CTS",
+    "EGP",
     "FSBO",
     "HEKL",
     "HNLL",

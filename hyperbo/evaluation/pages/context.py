@@ -35,6 +35,8 @@ METHOD_LINES: Mapping[str, str] = {
     "CTS": "Copula Thompson sampling (Salinas et al., 2020): draws from the distribution of the training "
     "tasks' ranks at each input.",
     "CGP": "CTS's distribution with a Gaussian process on what it leaves unexplained (Salinas et al., 2020).",
+    "EGP": "A Gaussian process whose mean and covariance on the matched inputs are estimated by "
+    "expectation-maximisation (Lin et al., 2026).",
 }
 
 
