@@ -26,6 +26,7 @@ from hyperbo.methods.single_task.stboh import STBOH
 from hyperbo.methods.transfer.copula import CGP, CTS
 from hyperbo.methods.transfer.egp import EGP
 from hyperbo.methods.transfer.rgpe import RGPE
+from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
 # name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. Those after it are
@@ -46,6 +47,7 @@ METHODS = {
     "CTS": CTS,
     "CGP": CGP,
     "EGP": EGP,
+    "ScaML-GP": ScaMLGP,
 }
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "PretrainedGP",
     "PretrainedMethod",
     "Rand",
+    "ScaMLGP",
     "Scores",
     "Task",
     "prior_in_use",

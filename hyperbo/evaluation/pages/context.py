@@ -37,6 +37,8 @@ METHOD_LINES: Mapping[str, str] = {
     "CGP": "CTS's distribution with a Gaussian process on what it leaves unexplained (Salinas et al., 2020).",
     "EGP": "A Gaussian process whose mean and covariance on the matched inputs are estimated by "
     "expectation-maximisation (Lin et al., 2026).",
+    "ScaML-GP": "A weighed sum of the training tasks' posteriors and one process more (Tighineanu et al., "
+    "2024); the weights are learned in the run.",
 }
 
 

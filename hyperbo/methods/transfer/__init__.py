@@ -4,5 +4,6 @@ from hyperbo.methods.transfer.copula import CGP, CTS
 from hyperbo.methods.transfer.egp import EGP
 from hyperbo.methods.transfer.quantiles import QuantileTraining
 from hyperbo.methods.transfer.rgpe import RGPE
+from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
-__all__ = ["CGP", "CTS", "EGP", "RGPE", "QuantileTraining"]
+__all__ = ["CGP", "CTS", "EGP", "RGPE", "QuantileTraining", "ScaMLGP"]
