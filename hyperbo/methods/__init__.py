@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
+from hyperbo.methods.additive import HAdd
 from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.maf.method import MAF
 from hyperbo.methods.multi_task.mimo import MIMO
@@ -30,7 +31,7 @@ from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
 # name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. Those after it are
-# methods of other publications, by the names given there.
+# methods of other publications, by the names given there; H-Add is ours.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,
@@ -48,6 +49,7 @@ METHODS = {
     "CGP": CGP,
     "EGP": EGP,
     "ScaML-GP": ScaMLGP,
+    "H-Add": HAdd,
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "STBOH",
     "AcquisitionDecision",
     "GPPolicy",
+    "HAdd",
     "HSum",
     "Method",
     "Policy",

@@ -39,6 +39,8 @@ METHOD_LINES: Mapping[str, str] = {
     "expectation-maximisation (Lin et al., 2026).",
     "ScaML-GP": "A weighed sum of the training tasks' posteriors and one process more (Tighineanu et al., "
     "2024); the weights are learned in the run.",
+    "H-Add": "H-NLL's Gaussian process and a free one added to it, as far as the run's observations ask for "
+    "it.",
 }
 
 
