@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from flows.cli.jobs import command_line, run_chain
-from flows.cli.options import DataDir, Iterations, Runs, Seeds, Steps, optional, refuse_given
+from flows.cli.options import DataDir, Iterations, Repeats, Runs, Seeds, Steps, optional, refuse_given
 from flows.process.environment import prepare_process
 
 # The names in `flows.experiments.studies` and `flows.experiments.protocols`, which `--help` need not import.
@@ -23,6 +23,11 @@ Preparation = Annotated[
     str | None,
     optional("A named way to read the version; the card lists them. Default: that of the dataset."),
 ]
+Train = Annotated[
+    list[str] | None,
+    optional("A task that is trained on, or a pattern such as 'imdb_*'; in place of a protocol.", "--train"),
+]
+Test = Annotated[list[str] | None, optional("A task that is tested, or a pattern; likewise.", "--test")]
 NotTested = Annotated[list[str] | None, optional("A task that is trained on, not tested.", "--not-tested")]
 
 
@@ -44,11 +49,14 @@ def evaluate(
         ),
     ] = None,
     protocol: Annotated[ProtocolChoice | None, optional("By default the paper's for the dataset.")] = None,
+    train: Train = None,
+    test: Test = None,
     not_tested: NotTested = None,
     preparation: Preparation = None,
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
     runs: Runs = Path("runs"),
     data: DataDir = None,
@@ -62,6 +70,8 @@ def evaluate(
         refuse_given(context, overruled, "an experiment file says this itself")
     elif not method:
         raise typer.BadParameter("name an experiment file, or methods with --method")
+    elif train or test:
+        refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
     prepare_process()
     from flows.experiments.arms import arms_by_name
     from flows.experiments.experiment import Experiment
@@ -83,6 +93,9 @@ def evaluate(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
+        tuple(train or ()),
+        tuple(test or ()),
     )
     run_chain(retrain, experiment, command_line(context))
 
@@ -97,6 +110,7 @@ def study(
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
     runs: Runs = Path("runs"),
     data: DataDir = None,
@@ -120,5 +134,6 @@ def study(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
     )
     run_chain(run_study, experiment, command_line(context), name=name, chosen=method is not None)

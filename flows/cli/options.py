@@ -35,6 +35,15 @@ MaxRejectShare = Annotated[
 Runs = Annotated[Path, typer.Option(help="Folder of finished runs.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
 Iterations = Annotated[int, typer.Option(min=1, help="Observations per run.")]
+Repeats = Annotated[
+    bool,
+    typer.Option(
+        "--repeats",
+        help="Runs may observe a trial again before they have observed all, as in the paper's PD1 "
+        "experiments.",
+        show_default=False,
+    ),
+]
 Steps = Annotated[
     int | None,
     optional(

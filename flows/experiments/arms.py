@@ -97,6 +97,7 @@ def demonstration(
     raw: Path | None = None,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     iterations: int = 50,
+    repeats: bool = False,
     steps: int = 3000,
 ) -> Experiment:
     """The main job on PD1 mini: four methods of the paper, in minutes on two cores.
@@ -109,6 +110,7 @@ def demonstration(
       raw: folder of raw files that PD1 mini is built from; None for those in the package.
       seeds: seeds of what is learned, and of the runs.
       iterations: observations per run.
+      repeats: whether a run may observe a trial again before it has observed all.
       steps: Adam steps of H-NLL.
     """
     arms = {
@@ -117,4 +119,13 @@ def demonstration(
         "STBO": Arm(STBO()),
         "Rand": Arm(Rand()),
     }
-    return Experiment(arms, runs, data, raw=raw, preparation="paper", seeds=seeds, iterations=iterations)
+    return Experiment(
+        arms,
+        runs,
+        data,
+        raw=raw,
+        preparation="paper",
+        seeds=seeds,
+        iterations=iterations,
+        repeats=repeats,
+    )

@@ -39,6 +39,9 @@ class Design:
     not_tested: tuple[str, ...] = ()
     seeds: Annotated[tuple[int, ...], BeforeValidator(_seeds)] = (0, 1, 2, 3, 4)
     iterations: int = 100
+    repeats: bool = False
+    train: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +116,10 @@ def experiment_of(
       NotAvailableError: a method of one's own cannot be imported.
     """
     terms: dict[str, Any] = {each.name: getattr(design, each.name) for each in fields(Design)}
+    if design.protocol and (design.train or design.test):
+        raise InvalidInputError(
+            "protocol stands beside train or test, which replace it", where=str(path), fix="leave one out"
+        )
     terms["protocol"] = design.protocol or default_protocol(dataset)
     made = {label: _arm(table, dataset, path, label) for label, table in arms.items()}
     try:

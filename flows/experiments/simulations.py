@@ -15,7 +15,7 @@ from flows.process.environment import run_facts
 from hyperbo.bayesopt.offline import Run, Simulation, run_records, simulate
 from hyperbo.errors import NumericalError
 from hyperbo.evaluation.records.runs import write_records
-from hyperbo.methods import PretrainedMethod, prior_in_use
+from hyperbo.methods import PretrainedMethod
 from hyperbo.pretrain import Job, outcomes_of
 from hyperbo.priors.file import read_prior
 
@@ -88,10 +88,7 @@ def _learned(
     method = arm.method
     if isinstance(method, PretrainedMethod):
         found = ((key, read_prior(ledger.run_folder(arm.experiment.runs, arm.priors[key]))) for key in keys)
-        return {
-            key: prior_in_use(prior.gp, method.tasks_learned_from(arm.training_data(key)))
-            for key, prior in found
-        }, {}
+        return {key: method.in_use(prior.gp, arm.training_data(key)) for key, prior in found}, {}
     jobs = [Job(arm.training_data(key), key[1]) for key in keys]
     with progress(f"fit {label}", "steps") as report:
         outcomes = dict(zip(keys, outcomes_of(lambda: method.fit(jobs, report)), strict=True))

@@ -5,6 +5,11 @@ from __future__ import annotations
 from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
 from hyperbo.methods.additive import HAdd
+from hyperbo.methods.baselines.best_average import BestAverage
+from hyperbo.methods.baselines.box_rand import BoxRand
+from hyperbo.methods.baselines.default_rand import DefaultRand
+from hyperbo.methods.baselines.portfolio import Portfolio
+from hyperbo.methods.baselines.table import Table
 from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.maf.method import MAF
 from hyperbo.methods.multi_task.mimo import MIMO
@@ -30,8 +35,8 @@ from hyperbo.methods.transfer.rgpe import RGPE
 from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
-# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. Those after it are
-# methods of other publications, by the names given there; H-Add is ours.
+# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. The paper does not
+# have the methods after it.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,
@@ -44,6 +49,11 @@ METHODS = {
     "STBO": STBO,
     "STBOH": STBOH,
     "H-Sum": HSum,
+    "Best-average": BestAverage,
+    "Portfolio": Portfolio,
+    "Default-Rand": DefaultRand,
+    "Box-Rand": BoxRand,
+    "Table": Table,
     "RGPE": RGPE,
     "CTS": CTS,
     "CGP": CGP,
@@ -68,16 +78,21 @@ __all__ = [
     "STBO",
     "STBOH",
     "AcquisitionDecision",
+    "BestAverage",
+    "BoxRand",
+    "DefaultRand",
     "GPPolicy",
     "HAdd",
     "HSum",
     "Method",
     "Policy",
+    "Portfolio",
     "PretrainedGP",
     "PretrainedMethod",
     "Rand",
     "ScaMLGP",
     "Scores",
+    "Table",
     "Task",
     "prior_in_use",
     "pytree",

@@ -166,8 +166,9 @@ class AdditivePolicy:
         weights = jax.nn.softmax(state.log_evidence)
         mean = weights @ state.mean
         variance = weights @ (state.variance + (state.mean - mean) ** 2)
-        noise, tasks = self.fitted.gp.noise_variance, self.fitted.training_tasks
-        return state, self.decision.scores(mean, variance, noise, state.best, state.mask, tasks, step, key)
+        moments = mean, variance, self.fitted.gp.noise_variance
+        tasks, spread = self.fitted.training_tasks, self.fitted.spread
+        return state, self.decision.scores(*moments, state.best, state.mask, tasks, step, key, spread)
 
     def observe(
         self, state: AdditiveState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]

@@ -32,10 +32,12 @@ class PretrainedGP:
     Attributes:
       gp: the prior.
       training_tasks: N, their number.
+      spread: of the training tasks' y, the unit of PI's threshold.
     """
 
     gp: GaussianProcess
     training_tasks: Int[Array, ""]
+    spread: Float[Array, ""]
 
 
 @pytree
@@ -62,8 +64,9 @@ class GPPolicy:
     def score(self, state: GPState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[GPState, Scores]:
         """The acquisition function at every candidate."""
         known, tasks = state.posterior, self.fitted.training_tasks
+        moments = known.mean, known.variance, known.noise_variance
         return state, self.decision.scores(
-            known.mean, known.variance, known.noise_variance, state.best, state.mask, tasks, step, key
+            *moments, state.best, state.mask, tasks, step, key, self.fitted.spread
         )
 
     def observe(
@@ -129,12 +132,14 @@ class PretrainedMethod:
         outcomes = outcomes_of(lambda: self.pretrain(jobs, progress))
         return all_trained(
             [
-                outcome
-                if isinstance(outcome, NumericalError)
-                else prior_in_use(outcome.gp, self.tasks_learned_from(job.training))
+                outcome if isinstance(outcome, NumericalError) else self.in_use(outcome.gp, job.training)
                 for job, outcome in zip(jobs, outcomes, strict=True)
             ]
         )
+
+    def in_use(self, gp: GaussianProcess, training: TuningData) -> PretrainedGP:
+        """What `fit` returns, from a prior that was pre-trained earlier on the same training tasks."""
+        return prior_in_use(gp, self.tasks_learned_from(training), training.spread)
 
     def tasks_learned_from(self, training: TuningData) -> int:
         """N of the prior: how many of the training tasks it is learned from, all by default."""
@@ -145,13 +150,19 @@ class PretrainedMethod:
         if not self.refit_iterations:
             return GPPolicy(fitted, self.decision)
         refit = FineTuning(self.refit_iterations)
-        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision)
+        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision, fitted.spread)
 
 
 @double_precision
-def prior_in_use(gp: GaussianProcess, training_tasks: int) -> PretrainedGP:
-    """A prior, as read from a file or as trained, ready for `PretrainedMethod.policy`."""
-    return PretrainedGP(gp, jnp.asarray(training_tasks, jnp.int32))
+def prior_in_use(gp: GaussianProcess, training_tasks: int, spread: float = 1.0) -> PretrainedGP:
+    """A prior, as read from a file or as trained, ready for `PretrainedMethod.policy`.
+
+    Args:
+      gp: the prior.
+      training_tasks: N, the number of tasks that it was learned from.
+      spread: of these tasks' y (`TuningData.spread`); 1 where they are not known.
+    """
+    return PretrainedGP(gp, jnp.asarray(training_tasks, jnp.int32), jnp.asarray(spread, jnp.float64))
 
 
 @dataclass(frozen=True)

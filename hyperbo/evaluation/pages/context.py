@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hyperbo.data.warping import WARPINGS
-from hyperbo.evaluation.records.metadata import EvaluationMetadata, minimised
+from hyperbo.evaluation.records.metadata import EvaluationMetadata, method_of, minimised
 from hyperbo.evaluation.records.run_array import RunArray, missing_arms, seed_phrase
 
 Values = dict[str, Any]
@@ -30,6 +30,12 @@ METHOD_LINES: Mapping[str, str] = {
     "Rand": "Candidates drawn uniformly at random.",
     "STBO": "Single-task Bayesian optimization: H-NLL's structure, fitted to what the run observes alone.",
     "STBOH": "Single-task Bayesian optimization by GP-UCB, with hand-tuned priors on the parameters.",
+    "Best-average": "Candidates in the order of the training tasks' average value there; no model.",
+    "Portfolio": "The candidate that lowers the training tasks' sum of regrets most comes next; no model.",
+    "Default-Rand": "A default configuration, then candidates drawn at random.",
+    "Box-Rand": "Random candidates of the smallest box that holds the training tasks' best inputs (Perrone "
+    "et al., 2019).",
+    "Table": "Mean and covariance of the candidates over the training tasks as a prior, without a kernel.",
     "RGPE": "An ensemble of the training tasks' Gaussian processes, weighed by how well they rank what the "
     "run observes (Feurer et al., 2022).",
     "CTS": "Copula Thompson sampling (Salinas et al., 2020): draws from the distribution of the training "
@@ -50,8 +56,8 @@ def reading_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Valu
     The line is empty for a method that the project does not have.
     """
     labels: dict[str, list[str]] = {}
-    for label, configuration in metadata["methods"].items():
-        labels.setdefault(str(configuration.get("method", label)), []).append(label)
+    for label in metadata["methods"]:
+        labels.setdefault(method_of(metadata, label), []).append(label)
     return {
         "warping": warping_of(records, metadata),
         "normalised": metadata.get("regret") == "normalised",

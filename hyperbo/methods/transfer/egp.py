@@ -97,6 +97,7 @@ class EmpiricalPrior:
       level: mean of the estimated mean, which is the prior mean far from all matched inputs.
       kernel: of mean 0; its noise is that of the observations.
       training_tasks: N.
+      spread: of these tasks' y at the matched inputs, the unit of PI's threshold.
     """
 
     x: Float[Array, "m d"]
@@ -105,6 +106,7 @@ class EmpiricalPrior:
     level: Float[Array, ""]
     kernel: GaussianProcess
     training_tasks: Int[Array, ""]
+    spread: Float[Array, ""]
 
 
 @pytree
@@ -172,8 +174,9 @@ class EGPPolicy:
     def score(self, state: GPState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[GPState, Scores]:
         """The acquisition function at every candidate."""
         known, tasks = state.posterior, self.prior.training_tasks
+        moments = known.mean, known.variance, known.noise_variance
         return state, self.decision.scores(
-            known.mean, known.variance, known.noise_variance, state.best, state.mask, tasks, step, key
+            *moments, state.best, state.mask, tasks, step, key, self.prior.spread
         )
 
     def observe(
@@ -228,7 +231,10 @@ def _estimate(
 
     moments, _ = lax.scan(iterate, start, length=settings.iterations)
     level = jnp.sum(jnp.where(mask, moments.mean, 0.0)) / jnp.sum(mask)
-    return EmpiricalPrior(x, mask, moments, level, kernel, jnp.sum(own))
+    deviations = jnp.std(y, axis=1, where=seen | ~own[:, None])
+    spread = jnp.nanmedian(jnp.where(own, deviations, jnp.nan))
+    spread = jnp.where(spread > 0.0, spread, 1.0)
+    return EmpiricalPrior(x, mask, moments, level, kernel, jnp.sum(own), spread)
 
 
 def _fit_kernel(

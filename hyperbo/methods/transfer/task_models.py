@@ -79,7 +79,9 @@ def fit_task_models(task_gp: TaskGP, jobs: Sequence[Job], progress: Progress) ->
 
 def standardised(task: Task) -> Task:
     """The task with values of mean 0 and deviation 1, or all 0 where they are equal."""
-    return replace(task, y=(task.y - task.y.mean()) / (task.y.std() or 1.0))
+    # Values whose squares overflow end in runs that fail, which are told, not in a warning here.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return replace(task, y=(task.y - task.y.mean()) / (task.y.std() or 1.0))
 
 
 def _of_job(
@@ -89,8 +91,9 @@ def _of_job(
     if len(usable) < len(gps):
         return next(gp for gp in gps if isinstance(gp, NumericalError))
     tasks = list(job.training.tasks)
-    location = np.mean([task.y.mean() for task in tasks])
-    scale = np.mean([task.y.std() for task in tasks]) or 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        location = np.mean([task.y.mean() for task in tasks])
+        scale = np.mean([task.y.std() for task in tasks]) or 1.0
     # Padding repeats the first task.
     missing = most - len(tasks)
     pairs = []

@@ -328,7 +328,8 @@ def fitted() -> list[TrainedAcquisition]:
 
 @pytest.fixture(scope="module")
 def simulation(fitted: list[TrainedAcquisition]) -> Simulation:
-    return simulate([Run(METHOD.policy(fitted[0], task), task, 0) for task in (*KNOWN, *NEW)], HORIZON)
+    runs = [Run(METHOD.policy(fitted[0], task), task, 0) for task in (*KNOWN, *NEW)]
+    return simulate(runs, HORIZON, repeats=True)  # as in its training
 
 
 @pytest.mark.slow

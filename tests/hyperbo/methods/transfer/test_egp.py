@@ -27,6 +27,7 @@ def prior() -> EmpiricalPrior:
     fitted = QUICK.fit([Job(data, 0), Job(data, 1), Job(related_tasks(3, 12), 0)])
     assert fitted[0] is fitted[1]
     assert int(fitted[2].training_tasks) == 3
+    np.testing.assert_allclose(fitted[0].spread, np.median([task.y.std() for task in data.tasks]))
     assert fitted[2].mask.sum() == 12
     return fitted[0]
 
