@@ -15,8 +15,10 @@ from flows.process.environment import prepare_process
 StudyName = Literal[
     "points-per-task", "training-tasks", "acquisition", "structure", "negative-transfer", "held-out"
 ]
+SettingsChoice = Literal["default", "paper"]
 ProtocolChoice = Literal["held-out-related", "all-but-test-task", "hpob"]
 
+Settings = Annotated[SettingsChoice, typer.Option(help="Those that methods begin from.")]
 Dataset = Annotated[str, typer.Option(help="<name>/<config>:<version>.")]
 Raw = Annotated[Path | None, optional("Folder of raw files, where the version is to be built from them.")]
 Preparation = Annotated[
@@ -58,12 +60,13 @@ def evaluate(
     iterations: Iterations = 100,
     repeats: Repeats = False,
     steps: Steps = None,
+    settings: Settings = "default",
     runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Compare methods: pre-train, simulate, report. Only what is missing is done.
 
-    Methods are at the paper's settings; an experiment file configures them.
+    Methods are at their defaults, or at the paper's settings; an experiment file configures them.
     """
     overruled = [name for name in context.params if name not in ("file", "runs", "data")]
     if file is not None:
@@ -83,7 +86,7 @@ def evaluate(
         run_chain(retrain, read_experiment(file, runs, data), command_line(context, without=overruled))
         return
     experiment = Experiment(
-        arms_by_name(method or (), dataset, steps),
+        arms_by_name(method or (), dataset, steps, settings),
         runs,
         data,
         dataset,
@@ -112,6 +115,7 @@ def study(
     iterations: Iterations = 100,
     repeats: Repeats = False,
     steps: Steps = None,
+    settings: Settings = "default",
     runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
@@ -124,7 +128,7 @@ def study(
     from flows.experiments.studies import STUDIES
 
     experiment = Experiment(
-        arms_by_name(method or STUDIES[name].methods, dataset, steps),
+        arms_by_name(method or STUDIES[name].methods, dataset, steps, settings),
         runs,
         data,
         dataset,

@@ -74,8 +74,8 @@ def demo(
     iterations: Iterations = 50,
     repeats: Repeats = False,
     steps: Annotated[
-        int, typer.Option(min=1, help="Adam steps of H-NLL: a multiple of 500, or fewer.")
-    ] = 3000,
+        int, typer.Option(min=1, help="Most Adam steps of H-NLL: a multiple of 100, or fewer.")
+    ] = 2000,
 ) -> None:
     """The main job: build PD1 mini, pre-train, evaluate against Rand and STBO, report.
 

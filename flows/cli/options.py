@@ -47,8 +47,8 @@ Repeats = Annotated[
 Steps = Annotated[
     int | None,
     optional(
-        "Adam steps of methods that pre-train by NLL: a multiple of 500, or fewer; by default the paper's "
-        "50,000.",
+        "Most Adam steps of methods that pre-train by NLL: a multiple of 100 (500 at the paper's settings), "
+        "or fewer.",
         min=1,
     ),
 ]

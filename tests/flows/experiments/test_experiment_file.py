@@ -78,6 +78,18 @@ def test_everything_can_be_said(tmp_path):
     assert (experiment.seeds, experiment.iterations, experiment.repeats) == ((0, 1), 9, True)
 
 
+def test_arms_begin_from_the_papers_settings_where_the_file_or_the_arm_says_so(tmp_path):
+    arm = '[arms.{}]\nmethod = "H-NLL"\n'
+    text = SMALLEST + arm.format("first") + arm.format("second") + 'settings = "{}"\n'
+    said = read(tmp_path, text.format("paper")).arms
+    assert said["first"].method == HNLL()
+    assert said["second"].method.training == NLLTraining.paper()
+    everywhere = text.replace('1.0.0"', '1.0.0"\nsettings = "paper"').format("default")
+    said = read(tmp_path, everywhere).arms
+    assert said["first"].method.training == NLLTraining.paper()
+    assert said["second"].method == HNLL()
+
+
 def test_tasks_to_train_on_and_to_test_are_lists_of_names_and_patterns(tmp_path):
     said = read(tmp_path, SMALLEST.replace('1.0.0"', '1.0.0"\ntrain = ["a", "b-*"]\ntest = ["c"]'))
     assert (said.train, said.test) == (("a", "b-*"), ("c",))
