@@ -100,7 +100,7 @@ class PlannedArm:
         """
         if not isinstance(self.method, PretrainedMethod):
             return {}
-        method = method_identity(self.method)
+        method = method_identity(self.method.trained_as)
         settings = {
             name: value for name, value in method["configuration"].items() if name not in _NOT_OF_THE_PRIOR
         }

@@ -135,7 +135,7 @@ def _record(
         prior = trained_prior(
             result,
             job,
-            method_name(method),
+            method_name(method.trained_as),
             method.architecture,
             method.training,
             held_out=key[0],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
+from hyperbo.methods.additive import HAdd
 from hyperbo.methods.baselines.best_average import BestAverage
 from hyperbo.methods.baselines.box_rand import BoxRand
 from hyperbo.methods.baselines.default_rand import DefaultRand
@@ -28,6 +29,10 @@ from hyperbo.methods.protocol import Method, Policy, Scores
 from hyperbo.methods.rand import Rand
 from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
+from hyperbo.methods.transfer.copula import CGP, CTS
+from hyperbo.methods.transfer.egp import EGP
+from hyperbo.methods.transfer.rgpe import RGPE
+from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
 # name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. The paper does not
@@ -49,10 +54,19 @@ METHODS = {
     "Default-Rand": DefaultRand,
     "Box-Rand": BoxRand,
     "Table": Table,
+    "RGPE": RGPE,
+    "CTS": CTS,
+    "CGP": CGP,
+    "EGP": EGP,
+    "ScaML-GP": ScaMLGP,
+    "H-Add": HAdd,
 }
 
 __all__ = [
     "ABLR",
+    "CGP",
+    "CTS",
+    "EGP",
     "FSBO",
     "HEKL",
     "HNLL",
@@ -60,6 +74,7 @@ __all__ = [
     "METHODS",
     "MIMO",
     "RFGP",
+    "RGPE",
     "STBO",
     "STBOH",
     "AcquisitionDecision",
@@ -67,6 +82,7 @@ __all__ = [
     "BoxRand",
     "DefaultRand",
     "GPPolicy",
+    "HAdd",
     "HSum",
     "Method",
     "Policy",
@@ -74,6 +90,7 @@ __all__ = [
     "PretrainedGP",
     "PretrainedMethod",
     "Rand",
+    "ScaMLGP",
     "Scores",
     "Table",
     "Task",

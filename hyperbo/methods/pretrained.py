@@ -17,7 +17,7 @@ from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods.decision import AcquisitionDecision
-from hyperbo.methods.protocol import Scores
+from hyperbo.methods.protocol import Policy, Scores
 from hyperbo.methods.single_task.refit_policy import FineTuning, RefitPolicy
 from hyperbo.pretrain.ekl import EKLTraining, pretrain_ekl
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, all_trained, no_progress, outcomes_of
@@ -104,6 +104,11 @@ class PretrainedMethod:
                 f"refit_iterations = {self.refit_iterations} is negative", where=type(self).__name__
             )
 
+    @property
+    def trained_as(self) -> PretrainedMethod:
+        """The method that trains the same prior; methods for which it is equal share their priors' files."""
+        return self
+
     def pretrain(
         self,
         jobs: Sequence[Job],
@@ -140,7 +145,7 @@ class PretrainedMethod:
         """N of the prior: how many of the training tasks it is learned from, all by default."""
         return len(training.tasks)
 
-    def policy(self, fitted: PretrainedGP, task: Task) -> GPPolicy | RefitPolicy:
+    def policy(self, fitted: PretrainedGP, task: Task) -> Policy:
         """Bayesian optimization with the prior; of the test task it uses the observations only."""
         if not self.refit_iterations:
             return GPPolicy(fitted, self.decision)

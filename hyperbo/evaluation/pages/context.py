@@ -36,6 +36,17 @@ METHOD_LINES: Mapping[str, str] = {
     "Box-Rand": "Random candidates of the smallest box that holds the training tasks' best inputs (Perrone "
     "et al., 2019).",
     "Table": "Mean and covariance of the candidates over the training tasks as a prior, without a kernel.",
+    "RGPE": "An ensemble of the training tasks' Gaussian processes, weighed by how well they rank what the "
+    "run observes (Feurer et al., 2022).",
+    "CTS": "Copula Thompson sampling (Salinas et al., 2020): draws from the distribution of the training "
+    "tasks' ranks at each input.",
+    "CGP": "CTS's distribution with a Gaussian process on what it leaves unexplained (Salinas et al., 2020).",
+    "EGP": "A Gaussian process whose mean and covariance on the matched inputs are estimated by "
+    "expectation-maximisation (Lin et al., 2026).",
+    "ScaML-GP": "A weighed sum of the training tasks' posteriors and one process more (Tighineanu et al., "
+    "2024); the weights are learned in the run.",
+    "H-Add": "H-NLL's Gaussian process and a free one added to it, as far as the run's observations ask for "
+    "it.",
 }
 
 

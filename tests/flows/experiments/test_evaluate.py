@@ -42,7 +42,7 @@ from hyperbo.errors import NumericalError
 from hyperbo.evaluation.measures.regret import simple_regrets
 from hyperbo.evaluation.records.losses import validate_losses
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, AcquisitionDecision, Rand, Scores
+from hyperbo.methods import HNLL, AcquisitionDecision, HAdd, Rand, Scores
 from hyperbo.methods.rand import RandPolicy
 from hyperbo.pretrain import Job, NLLTraining, all_trained
 from hyperbo.priors.file import read_prior
@@ -413,6 +413,15 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
     folder = run(experiment)
     assert "evaluate Rand: 2 simulations in T s, 2 were present" in lines_without_times(capsys)
     assert len(read(folder).records) == 3 * 2 * ITERATIONS
+
+
+def test_a_method_that_is_trained_as_another_shares_its_priors(experiment):
+    arms = {"H-NLL": Arm(H_NLL), "H-Add": Arm(HAdd(H_NLL.architecture, H_NLL.training))}
+    plan = make_plan(replace(experiment, arms=arms))
+    assert plan.arms["H-Add"].priors == plan.arms["H-NLL"].priors
+    for key, identity in plan.arms["H-Add"].simulations.items():
+        assert identity["prior"] == ledger.run_id(plan.arms["H-NLL"].priors[key])
+        assert identity != plan.arms["H-NLL"].simulations[key]
 
 
 def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(experiment, capsys):

@@ -41,10 +41,10 @@ from hyperbo.methods.maf.policy_gradient import (
     generalised_advantages,
     loss,
 )
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
 from hyperbo.methods.protocol import Policy
 from hyperbo.pretrain import Job, TrainingError
+from hyperbo.pretrain.task_gp import TaskGP
 
 pytestmark = pytest.mark.usefixtures("x64")
 
