@@ -36,7 +36,7 @@ from hyperbo.methods import HNLL, STBO, HMix, Method, Mix, PretrainedMethod, Ran
 from hyperbo.pretrain import Job, NLLTraining, pretrain_nll  # noqa: E402
 from hyperbo.priors.file import read_prior, save_prior, trained_prior  # noqa: E402
 
-ARCHITECTURE, TRAINING = Architecture(), NLLTraining(3_000, learning_rate=1e-2)
+ARCHITECTURE, TRAINING = Architecture(), NLLTraining(3_000, patience=None)
 WITH_PRIOR: dict[str, PretrainedMethod] = {
     "H-NLL": HNLL(ARCHITECTURE, TRAINING),
     "H-Mix": HMix(ARCHITECTURE, TRAINING),

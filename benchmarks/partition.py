@@ -96,7 +96,7 @@ def evaluate(models: dict[tuple[str, int], Pretrained], data: TuningData) -> np.
     nll = np.array([test_nll(*pair) for pair in pairs]).reshape(len(seeds), -1)
     # The number of training tasks takes no part in thresholded PI.
     runs = [Run(GPPolicy(prior_in_use(model.gp, 1)), task, seed) for model, task, seed in pairs]
-    choices = simulate(runs, max(ITERATIONS)).require_usable().choices
+    choices = simulate(runs, max(ITERATIONS), repeats=True).require_usable().choices
     regrets = np.array(
         [
             [task.y.max() - task.y[row[:count]].max() for count in ITERATIONS]

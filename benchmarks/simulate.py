@@ -156,7 +156,7 @@ def plain_single_task(data: TuningData) -> None:
 
 def ours(make: Callable[[TuningData], list[Run]]) -> Callable[[TuningData], None]:
     def run(data: TuningData) -> None:
-        simulate(make(data), ITERATIONS).require_usable()
+        simulate(make(data), ITERATIONS, repeats=True).require_usable()
 
     return run
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from benchmarks.tuning.peers import WITH_PRIOR, Point, Told
-from flows.experiments.arms import nll_training
+from flows.experiments.arms import at_most_steps
 from flows.process.progress import progress_line, say
 from hyperbo.bayesopt.journal import RunName
 from hyperbo.bayesopt.online import TrialResults
@@ -167,7 +167,9 @@ def pretrain_tables(data: TuningData, folder: Path, seeds: Sequence[int]) -> Non
         method = ONLINE_METHODS[label]
         assert isinstance(method, Retrained)
         if isinstance(method.method, HNLL):
-            method = replace(method, method=replace(method.method, training=nll_training(STEPS)))
+            method = replace(
+                method, method=replace(method.method, training=at_most_steps(method.method.training, STEPS))
+            )
         for seed in seeds:
             jobs = {
                 task.name: Job(data.hold_out(task.dataset), seed)

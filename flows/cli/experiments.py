@@ -8,21 +8,28 @@ from typing import Annotated, Literal
 import typer
 
 from flows.cli.jobs import command_line, run_chain
-from flows.cli.options import DataDir, Iterations, Runs, Seeds, Steps, optional, refuse_given
+from flows.cli.options import DataDir, Iterations, Repeats, Runs, Seeds, Steps, optional, refuse_given
 from flows.process.environment import prepare_process
 
 # The names in `flows.experiments.studies` and `flows.experiments.protocols`, which `--help` need not import.
 StudyName = Literal[
     "points-per-task", "training-tasks", "acquisition", "structure", "negative-transfer", "held-out"
 ]
+SettingsChoice = Literal["default", "paper"]
 ProtocolChoice = Literal["held-out-related", "all-but-test-task", "hpob"]
 
+Settings = Annotated[SettingsChoice, typer.Option(help="Those that methods begin from.")]
 Dataset = Annotated[str, typer.Option(help="<name>/<config>:<version>.")]
 Raw = Annotated[Path | None, optional("Folder of raw files, where the version is to be built from them.")]
 Preparation = Annotated[
     str | None,
     optional("A named way to read the version; the card lists them. Default: that of the dataset."),
 ]
+Train = Annotated[
+    list[str] | None,
+    optional("A task that is trained on, or a pattern such as 'imdb_*'; in place of a protocol.", "--train"),
+]
+Test = Annotated[list[str] | None, optional("A task that is tested, or a pattern; likewise.", "--test")]
 NotTested = Annotated[list[str] | None, optional("A task that is trained on, not tested.", "--not-tested")]
 
 
@@ -44,24 +51,30 @@ def evaluate(
         ),
     ] = None,
     protocol: Annotated[ProtocolChoice | None, optional("By default the paper's for the dataset.")] = None,
+    train: Train = None,
+    test: Test = None,
     not_tested: NotTested = None,
     preparation: Preparation = None,
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
+    settings: Settings = "default",
     runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Compare methods: pre-train, simulate, report. Only what is missing is done.
 
-    Methods are at the paper's settings; an experiment file configures them.
+    Methods are at their defaults, or at the paper's settings; an experiment file configures them.
     """
     overruled = [name for name in context.params if name not in ("file", "runs", "data")]
     if file is not None:
         refuse_given(context, overruled, "an experiment file says this itself")
     elif not method:
         raise typer.BadParameter("name an experiment file, or methods with --method")
+    elif train or test:
+        refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
     prepare_process()
     from flows.experiments.arms import arms_by_name
     from flows.experiments.experiment import Experiment
@@ -73,7 +86,7 @@ def evaluate(
         run_chain(retrain, read_experiment(file, runs, data), command_line(context, without=overruled))
         return
     experiment = Experiment(
-        arms_by_name(method or (), dataset, steps),
+        arms_by_name(method or (), dataset, steps, settings),
         runs,
         data,
         dataset,
@@ -83,6 +96,9 @@ def evaluate(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
+        tuple(train or ()),
+        tuple(test or ()),
     )
     run_chain(retrain, experiment, command_line(context))
 
@@ -97,7 +113,9 @@ def study(
     raw: Raw = None,
     seeds: Seeds = 5,
     iterations: Iterations = 100,
+    repeats: Repeats = False,
     steps: Steps = None,
+    settings: Settings = "default",
     runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
@@ -110,7 +128,7 @@ def study(
     from flows.experiments.studies import STUDIES
 
     experiment = Experiment(
-        arms_by_name(method or STUDIES[name].methods, dataset, steps),
+        arms_by_name(method or STUDIES[name].methods, dataset, steps, settings),
         runs,
         data,
         dataset,
@@ -120,5 +138,6 @@ def study(
         tuple(not_tested or ()),
         tuple(range(seeds)),
         iterations,
+        repeats,
     )
     run_chain(run_study, experiment, command_line(context), name=name, chosen=method is not None)

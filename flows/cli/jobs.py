@@ -70,6 +70,9 @@ def command_line(context: typer.Context, without: Collection[str] = ()) -> str:
     for parameter in context.command.params:
         value = None if parameter.name in without else context.params.get(str(parameter.name))
         option = parameter.opts[:1] if parameter.opts[0].startswith("--") else []
+        if isinstance(value, bool):
+            words += option if value else []
+            continue
         for each in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             words += [*option, str(each)]
     return shlex.join(words)
@@ -96,7 +99,8 @@ def tell_outcome(folder: Path) -> bool:
     metadata = evaluation.metadata
     regrets = simple_regrets(evaluation.records, metadata)
     if any_comparable(regrets):
-        rich.print(summary_table(regrets, run_unit(metadata)))
+        normalised = metadata.get("regret") == "normalised"
+        rich.print(summary_table(regrets, run_unit(metadata), normalised=normalised))
     else:
         typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)

@@ -16,6 +16,7 @@ from flows.cli.options import (
     BeamArguments,
     DataDir,
     Iterations,
+    Repeats,
     Runs,
     Seeds,
     WorkerPool,
@@ -71,9 +72,10 @@ def demo(
     data: DataDir = None,
     seeds: Seeds = 5,
     iterations: Iterations = 50,
+    repeats: Repeats = False,
     steps: Annotated[
-        int, typer.Option(min=1, help="Adam steps of H-NLL: a multiple of 500, or fewer.")
-    ] = 3000,
+        int, typer.Option(min=1, help="Most Adam steps of H-NLL: a multiple of 100, or fewer.")
+    ] = 2000,
 ) -> None:
     """The main job: build PD1 mini, pre-train, evaluate against Rand and STBO, report.
 
@@ -83,7 +85,9 @@ def demo(
     from flows.experiments.arms import demonstration
     from flows.experiments.retrain import retrain
 
-    experiment = demonstration(runs, data, seeds=tuple(range(seeds)), iterations=iterations, steps=steps)
+    experiment = demonstration(
+        runs, data, seeds=tuple(range(seeds)), iterations=iterations, repeats=repeats, steps=steps
+    )
     run_chain(retrain, experiment, command_line(context))
 
 

@@ -35,11 +35,20 @@ MaxRejectShare = Annotated[
 Runs = Annotated[Path, typer.Option(help="Folder of finished runs.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
 Iterations = Annotated[int, typer.Option(min=1, help="Observations per run.")]
+Repeats = Annotated[
+    bool,
+    typer.Option(
+        "--repeats",
+        help="Runs may observe a trial again before they have observed all, as in the paper's PD1 "
+        "experiments.",
+        show_default=False,
+    ),
+]
 Steps = Annotated[
     int | None,
     optional(
-        "Adam steps of methods that pre-train by NLL: a multiple of 500, or fewer; by default the paper's "
-        "50,000.",
+        "Most Adam steps of methods that pre-train by NLL: a multiple of 100 (500 at the paper's settings), "
+        "or fewer.",
         min=1,
     ),
 ]

@@ -214,6 +214,9 @@ def _described(description: PriorDescription) -> Iterator[str]:
             yield f"{name}: {value}, of an objective to {direction}"
         elif name == "losses" and value:
             yield f"losses: {value[0]:g} first, {value[-1]:g} last"
+            fall = description.fall
+            assert fall is not None
+            yield f"    {fall}" + (": it was falling still" if fall.matters else "")
         else:
             yield from _stated(name, value)
 

@@ -1,10 +1,10 @@
-"""Arms by the names of methods: at the paper's settings, or with fewer steps."""
+"""Arms by the names of methods: at the defaults or at the paper's settings, or with fewer steps."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +12,46 @@ from flows.experiments.experiment import Arm, Experiment
 from flows.experiments.methods import method_class
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HEKL, HNLL, METHODS, STBO, Method, Rand
+from hyperbo.methods import HEKL, HNLL, METHODS, STBO, BestAverage, Method, Rand
+from hyperbo.methods.paper import SettingsName, paper_settings
 from hyperbo.pretrain import NLLTraining
 
 # Section 7.6 "Results on the HPO-B Benchmark"; on PD1 the hidden layers are those of `Architecture`.
 _HPOB_HIDDEN = (128, 128)
-_STEPS_PER_CALL = 500
+# Enough for the loss of H-NLL on PD1 mini (docs/decisions/training.md).
+DEMONSTRATION_STEPS = 2000
 _FEWER_POINTS = re.compile(r"(?P<method>.+)-(?P<points>[1-9][0-9]*)")
 
 
-def nll_training(steps: int) -> NLLTraining:
-    """Training by NLL at the paper's settings, with another number of steps.
+def at_most_steps(training: NLLTraining, steps: int) -> NLLTraining:
+    """Training by NLL with another number of steps, at most.
 
     Raises:
-      InvalidInputError: the steps are more than 500 and no multiple of 500.
+      InvalidInputError: the steps are more than those of a call of the loop, and no multiple of them.
     """
-    if steps > _STEPS_PER_CALL and steps % _STEPS_PER_CALL:
+    per_call = training.steps_per_call
+    if steps > per_call and steps % per_call:
         raise InvalidInputError(
-            f"steps = {steps}", fix=f"give a multiple of {_STEPS_PER_CALL}, or at most {_STEPS_PER_CALL}"
+            f"steps = {steps}", fix=f"give a multiple of {per_call}, or at most {per_call}"
         )
-    return NLLTraining(steps, steps_per_call=max(1, min(steps, _STEPS_PER_CALL)))
+    return replace(training, steps=steps, steps_per_call=min(steps, per_call))
 
 
-def configured(name: str, dataset: str, steps: int | None = None, folder: Path | None = None) -> Method:
-    """A method by its name, configured as the paper does for a dataset.
+def configured(
+    name: str,
+    dataset: str,
+    steps: int | None = None,
+    folder: Path | None = None,
+    settings: SettingsName = "default",
+) -> Method:
+    """A method by its name, configured for a dataset.
 
     Args:
       name: a name that `flows.experiments.methods.method_class` knows.
       dataset: the dataset; for HPO-B the hidden layers are larger.
-      steps: steps of Adam, for methods that pre-train by NLL; None: the paper's.
+      steps: steps of Adam, at most, for methods that pre-train by NLL; None: those of the settings.
       folder: a further folder that may hold the module of the user's own method.
+      settings: `paper` for those of the paper.
 
     Raises:
       InvalidInputError: the method is unknown or has settings without a default, or the number of steps is
@@ -56,21 +66,25 @@ def configured(name: str, dataset: str, steps: int | None = None, folder: Path |
             f"method {name!r} has settings without a default: {error}",
             fix="give its fields defaults, or configure it in an experiment file",
         ) from error
-    settings = {each.name for each in fields(method)}
+    if settings == "paper":
+        method = paper_settings(method)
     if dataset.startswith("hpob/") and isinstance(getattr(method, "architecture", None), Architecture):
         method = replace(method, architecture=replace(method.architecture, hidden=_HPOB_HIDDEN))
-    if steps is not None and "training" in settings and isinstance(method.training, NLLTraining):
-        method = replace(method, training=nll_training(steps))
+    if steps is not None and isinstance(getattr(method, "training", None), NLLTraining):
+        method = replace(method, training=at_most_steps(method.training, steps))
     return method
 
 
-def arms_by_name(names: Iterable[str], dataset: str, steps: int | None = None) -> dict[str, Arm]:
+def arms_by_name(
+    names: Iterable[str], dataset: str, steps: int | None = None, settings: SettingsName = "default"
+) -> dict[str, Arm]:
     """One arm per name. `<method>-<n>`, such as `H-NLL-100`, sees at most n points of every training task.
 
     Args:
       names: names of methods, each once.
       dataset: the dataset that they are configured for.
-      steps: steps of Adam, for methods that pre-train by NLL; None: the paper's.
+      steps: as in `configured`.
+      settings: as in `configured`.
 
     Raises:
       InvalidInputError: there is no name, one repeats, or a method cannot be configured.
@@ -86,7 +100,7 @@ def arms_by_name(names: Iterable[str], dataset: str, steps: int | None = None) -
     for name in names:
         fewer = None if name in METHODS else _FEWER_POINTS.fullmatch(name)
         method, points = (fewer["method"], int(fewer["points"])) if fewer else (name, None)
-        arms[name] = Arm(configured(method, dataset, steps), points_per_task=points)
+        arms[name] = Arm(configured(method, dataset, steps, settings=settings), points_per_task=points)
     return arms
 
 
@@ -97,11 +111,12 @@ def demonstration(
     raw: Path | None = None,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     iterations: int = 50,
-    steps: int = 3000,
+    repeats: bool = False,
+    steps: int = DEMONSTRATION_STEPS,
 ) -> Experiment:
-    """The main job on PD1 mini: four methods of the paper, in minutes on two cores.
+    """The main job on PD1 mini: methods with a prior beside simple ones, in minutes on two cores.
 
-    H-NLL is trained with fewer steps than in the paper, which has 50,000 and evaluates 100 iterations.
+    The paper trains H-NLL with 50,000 steps and evaluates 100 iterations.
 
     Args:
       runs: folder of finished runs.
@@ -109,12 +124,23 @@ def demonstration(
       raw: folder of raw files that PD1 mini is built from; None for those in the package.
       seeds: seeds of what is learned, and of the runs.
       iterations: observations per run.
-      steps: Adam steps of H-NLL.
+      repeats: whether a run may observe a trial again before it has observed all.
+      steps: Adam steps of H-NLL, at most.
     """
     arms = {
-        "H-NLL": Arm(HNLL(training=nll_training(steps))),
+        "H-NLL": Arm(HNLL(training=at_most_steps(NLLTraining(), steps))),
         "H-EKL": Arm(HEKL()),
         "STBO": Arm(STBO()),
+        "Best-average": Arm(BestAverage()),
         "Rand": Arm(Rand()),
     }
-    return Experiment(arms, runs, data, raw=raw, preparation="paper", seeds=seeds, iterations=iterations)
+    return Experiment(
+        arms,
+        runs,
+        data,
+        raw=raw,
+        preparation="paper",
+        seeds=seeds,
+        iterations=iterations,
+        repeats=repeats,
+    )

@@ -89,6 +89,11 @@ class Experiment:
       not_tested: tasks that are trained on but not tested.
       seeds: seeds of what is learned, and of the runs of Bayesian optimization.
       iterations: observations per run of Bayesian optimization; the paper has 100.
+      repeats: whether a run may observe a trial again before it has observed all, as in the paper's PD1
+        experiments.
+      train: names or patterns (`*`, `?`) of the tasks that are trained on. With `test`, in place of the
+        protocol's rule; a test task is never tested by what was learned from it. Empty: all tasks.
+      test: names or patterns of the tasks that are tested. Both empty: as the protocol says.
     """
 
     arms: Mapping[str, Arm]
@@ -101,6 +106,9 @@ class Experiment:
     not_tested: tuple[str, ...] = field(default=())
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     iterations: int = 100
+    repeats: bool = False
+    train: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if ":" not in self.dataset:
@@ -125,6 +133,12 @@ class Experiment:
                 f"seeds {self.seeds}, iterations {self.iterations}",
                 where="experiment",
                 fix="use seeds of at least 0 and at least one iteration",
+            )
+        if (self.train or self.test) and self.not_tested:
+            raise InvalidInputError(
+                "train and test stand beside not_tested",
+                where="experiment",
+                fix="name the tasks that are tested by test alone",
             )
         if self.protocol not in PROTOCOL_NAMES:
             raise InvalidInputError(

@@ -13,6 +13,7 @@ from flows.experiments.arms import configured
 from flows.experiments.experiment import Arm, Experiment
 from flows.experiments.protocols import ProtocolName, default_protocol
 from hyperbo.errors import InvalidInputError
+from hyperbo.methods.paper import SettingsName
 from hyperbo.storage.validation import field_path, read_toml, validated
 
 ArmTables = dict[str, dict[str, Any]]
@@ -31,7 +32,8 @@ def _seeds(given: Any) -> Any:
 class Design:
     """How methods are compared, on whatever dataset; the fields are those of `Experiment`.
 
-    In a file `seeds` may be a number of seeds, too.
+    In a file `seeds` may be a number of seeds, too. `settings` are those from which the arms begin: the
+    project's defaults, or the paper's.
     """
 
     preparation: str | None = None
@@ -39,6 +41,10 @@ class Design:
     not_tested: tuple[str, ...] = ()
     seeds: Annotated[tuple[int, ...], BeforeValidator(_seeds)] = (0, 1, 2, 3, 4)
     iterations: int = 100
+    repeats: bool = False
+    train: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    settings: SettingsName = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +68,7 @@ class _ArmTable:
     training_tasks: int | None = None
     without_related: bool = False
     without_flat: bool = False
+    settings: SettingsName | None = None
 
 
 def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experiment:
@@ -69,8 +76,8 @@ def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experim
 
     An arm's table names its `method` and the part of the training data that it sees (`points_per_task`,
     `training_tasks`, `without_related`, `without_flat`). Its other keys are settings of the method, with
-    tables for nested ones. The defaults are the paper's for the dataset. The module of a method of one's own
-    may be beside the file.
+    tables for nested ones. They differ from the defaults, or, where the arm or the experiment says
+    `settings = "paper"`, from the paper's. The module of a method of your own may be beside the file.
 
     Args:
       path: the file.
@@ -112,24 +119,29 @@ def experiment_of(
       InvalidInputError: an arm or the experiment is not possible; the message names the file and the table.
       NotAvailableError: a method of one's own cannot be imported.
     """
-    terms: dict[str, Any] = {each.name: getattr(design, each.name) for each in fields(Design)}
+    names = {each.name for each in fields(Design)} - {"settings"}
+    terms: dict[str, Any] = {name: getattr(design, name) for name in names}
+    if design.protocol and (design.train or design.test):
+        raise InvalidInputError(
+            "protocol stands beside train or test, which replace it", where=str(path), fix="leave one out"
+        )
     terms["protocol"] = design.protocol or default_protocol(dataset)
-    made = {label: _arm(table, dataset, path, label) for label, table in arms.items()}
+    made = {label: _arm(table, dataset, path, label, design.settings) for label, table in arms.items()}
     try:
         return Experiment(made, runs, data, dataset, raw, **terms)
     except InvalidInputError as error:
         raise InvalidInputError(str(error), where=str(path)) from error
 
 
-def _arm(table: Mapping[str, Any], dataset: str, path: Path, label: str) -> Arm:
+def _arm(table: Mapping[str, Any], dataset: str, path: Path, label: str, settings_name: SettingsName) -> Arm:
     own_keys = {field.name for field in fields(_ArmTable)}
     at = ("arms", label)
     arm = validated(_ArmTable, {key: table[key] for key in table if key in own_keys}, str(path), at=at)
-    limits = {key: value for key, value in asdict(arm).items() if key != "method"}
+    limits = {key: value for key, value in asdict(arm).items() if key not in ("method", "settings")}
     settings = {key: table[key] for key in table if key not in own_keys}
     where = f"{path}: {field_path(*at)}"
     try:
-        default = configured(arm.method, dataset, folder=path.parent)
+        default = configured(arm.method, dataset, folder=path.parent, settings=arm.settings or settings_name)
         return Arm(validated(type(default), settings, str(path), at=at, default=default), **limits)
     except InvalidInputError as error:
         if error.where.startswith(where):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flows.experiments.arms import nll_training
+from flows.experiments.arms import at_most_steps
 from flows.process.progress import progress_line
 from hyperbo.bayesopt.online_methods import ONLINE_METHODS, Retrained
 from hyperbo.bayesopt.propose import OnlineMethod
@@ -32,10 +32,11 @@ _LARGEST_FILE = 64 << 20
 
 
 def with_steps(method: OnlineMethod, steps: int | None) -> OnlineMethod:
-    """A method with another number of Adam steps; unchanged where it takes none, or `steps` is None."""
+    """A method with another number of Adam steps at most; unchanged if it takes none or `steps` is None."""
     if steps is None or not isinstance(method, Retrained) or not isinstance(method.method, HNLL):
         return method
-    return replace(method, method=replace(method.method, training=nll_training(steps)))
+    training = at_most_steps(method.method.training, steps)
+    return replace(method, method=replace(method.method, training=training))
 
 
 def warping_of(dataset: str, data_dir: Path | None) -> str:
@@ -84,7 +85,7 @@ def train_prior(
       line: the line that the prior is for.
       dataset: `<name>/<config>:<version>`; by the preparation `online` its values are mapped to [-2, 2].
       method: H-EKL or H-NLL, at the settings of the online experiments.
-      steps: Adam steps of H-NLL; None: the paper's.
+      steps: Adam steps of H-NLL, at most; None: those of its settings.
       seed: of the model and of the points drawn.
       data_dir: folder of dataset versions; None: the default one.
 

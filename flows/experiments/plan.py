@@ -17,9 +17,9 @@ from flows.experiments.experiment import Arm, Experiment
 from flows.experiments.methods import method_identity
 from flows.experiments.protocols import TestBed, lay_out, of_everything, with_training_data
 from flows.experiments.work import Key, Part
+from flows.process.progress import say
 from hyperbo.data.subsets import only_tasks
 from hyperbo.data.tuning_data import TuningData
-from hyperbo.errors import InvalidInputError
 from hyperbo.methods import Method, PretrainedMethod
 from hyperbo.storage.code_version import EVALUATION, NUMERIC, code_version
 from hyperbo.storage.printable import count
@@ -244,8 +244,7 @@ def make_plan(experiment: Experiment) -> Plan:
     """Read the data of an experiment, and lay them out as its protocol asks.
 
     Raises:
-      InvalidInputError: a test task has too few trials for the iterations, or the data have not what the
-        protocol needs.
+      InvalidInputError: the data have not what the protocol needs.
       NotAvailableError: the version is not there.
     """
     test_bed = lay_out(
@@ -254,8 +253,11 @@ def make_plan(experiment: Experiment) -> Plan:
         experiment.protocol,
         experiment.not_tested,
         experiment.data_dir,
+        repeats=experiment.repeats,
+        train=experiment.train,
+        test=experiment.test,
     )
-    _require_enough_trials(experiment, test_bed)
+    _tell_small_tasks(test_bed, experiment.iterations)
     parameters = read_manifest(find(experiment.dataset, experiment.data_dir).folder).parameters
     return Plan(experiment, test_bed, str(parameters["objective"]), str(parameters["warping"]))
 
@@ -273,23 +275,17 @@ def _made_again(experiment: Experiment, for_use: bool) -> Plan:
     return plan.of_prior_for_use(next(iter(experiment.arms))) if for_use else plan
 
 
-def _require_enough_trials(experiment: Experiment, test_bed: TestBed) -> None:
-    """Refuse what could only fail in the runs, after hours of pre-training."""
+def _tell_small_tasks(test_bed: TestBed, iterations: int) -> None:
+    """Print a line where runs have more iterations than trials that they may observe once."""
     if test_bed.repeats:
         return
-    given = {
-        task.name: max(len(set(rows)) for rows in test_bed.beginnings.get(task.name, ((),)))
+    left = {
+        task.name: len(task.y) - max(len(set(rows)) for rows in test_bed.beginnings.get(task.name, ((),)))
         for task in test_bed.tests
     }
-    short = [task for task in test_bed.tests if len(task.y) - given[task.name] < experiment.iterations]
-    if short:
-        rows = ", ".join(
-            f"{task.name} {len(task.y)} trials, {given[task.name]} of them given" for task in short
-        )
-        most = min(len(task.y) - given[task.name] for task in short)
-        raise InvalidInputError(
-            f"no trial may be observed twice, and {experiment.iterations} iterations are more than there are "
-            f"trials: {rows}",
-            where=f"test tasks of {experiment.dataset}",
-            fix=f"ask for at most {most} iterations, or name the tasks as not tested",
+    small = [f"{name} ({trials})" for name, trials in left.items() if trials < iterations]
+    if small:
+        say(
+            f"fewer trials than {count(iterations, 'iteration')}, so that runs end with repeats at a regret "
+            f"of 0: {', '.join(small)}"
         )

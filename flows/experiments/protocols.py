@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from hyperbo.data.folds import Fold, all_but_test_task, given_split, held_out_related
+from hyperbo.data.folds import Fold, all_but_test_task, chosen_tasks, given_split, held_out_related
 from hyperbo.data.subsets import flat_tasks, only_tasks
 from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.errors import InvalidInputError
@@ -17,13 +17,13 @@ from pd1_builder.read.official_split import initialisations, tasks_of_splits
 ProtocolName = Literal["held-out-related", "all-but-test-task", "hpob"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 
-_OFFLINE = (
-    "candidates are the test task's trials that have a value; no initial data; a candidate may be observed "
-    "again"
-)
+_OFFLINE = "candidates are the test task's trials that have a value; no initial data"
+_ONCE = "none is observed twice before all are observed"
+_REPEATS = "a candidate may be observed again"
+_CHOSEN = "training and test tasks as named: no task is tested by what was learned from it"
 _HPOB = (
-    "training on the meta-train tasks, tests on the meta-test tasks; candidates are the test task's trials, "
-    "none observed twice; a run begins with given trials, and regret is divided by the range of the task; "
+    "training on the meta-train tasks, tests on the meta-test tasks; candidates are the test task's trials; "
+    f"{_ONCE}; a run begins with given trials, and regret is divided by the range of the task; "
     "seed r of a run is seed r // {count} of the method with initialisation r mod {count}: {count} in a row "
     "share what was learned"
 )
@@ -39,7 +39,7 @@ class TestBed:
       data: all tasks.
       protocol: the protocol in words.
       folds: by name.
-      repeats: whether a candidate may be observed again.
+      repeats: whether a candidate may be observed again before all are observed.
       normalised: whether regret is divided by the range of the task.
       beginnings: by test task, the rows that each of its runs with one seed begins with; a task that is not
         named has one run per seed, with no initial data.
@@ -50,7 +50,7 @@ class TestBed:
     data: TuningData
     protocol: str
     folds: Mapping[str, Fold]
-    repeats: bool = True
+    repeats: bool = False
     normalised: bool = False
     beginnings: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
@@ -91,6 +91,10 @@ def lay_out(
     protocol: ProtocolName,
     not_tested: tuple[str, ...],
     data_dir: Path | None,
+    *,
+    repeats: bool = False,
+    train: tuple[str, ...] = (),
+    test: tuple[str, ...] = (),
 ) -> TestBed:
     """Read a dataset version and lay it out as a protocol asks.
 
@@ -100,20 +104,33 @@ def lay_out(
       protocol: name of the protocol.
       not_tested: tasks that are trained on but not tested, as well as tasks that the paper does not test.
       data_dir: where versions are kept.
+      repeats: whether a candidate may be observed again before all are observed, as in the paper's PD1
+        experiments; HPO-B's protocol has no such option.
+      train: names or patterns of the tasks that are trained on; empty, and no `test`: as the protocol says.
+      test: names or patterns of the tasks that are tested; no task is tested by what was learned from it.
 
     Raises:
-      InvalidInputError: tasks are named that are not there, or the version lacks what the protocol needs.
+      InvalidInputError: tasks are named that are not there, the version lacks what the protocol needs, or
+        the protocol forbids repeats.
       NotAvailableError: the version is not there.
     """
+    if repeats and protocol == "hpob" and not (train or test):
+        raise InvalidInputError(
+            "the protocol hpob observes no trial twice", where=dataset, fix="leave repeats out"
+        )
     data = load(dataset, preparation, data_dir=data_dir)
-    if protocol == "hpob":
+    if protocol == "hpob" and not (train or test):
         return _hpob(dataset, data, not_tested, data_dir)
+    observing = f"{_OFFLINE}; {_REPEATS if repeats else _ONCE}"
+    if train or test:
+        folds = {fold.name: fold for fold in chosen_tasks(data, train, test)}
+        return TestBed(data, f"{_CHOSEN}; {observing}", folds, repeats)
     known = {task.name for task in data.tasks}
     customary = _NOT_TESTED.get(dataset.partition(":")[0], ())
     left_out = (*not_tested, *(name for name in customary if name in known))
     hold_out, words = _HOLD_OUT[protocol]
     folds = {fold.name: fold for fold in hold_out(data, left_out)}
-    return TestBed(data, f"{words}; {_OFFLINE}", folds)
+    return TestBed(data, f"{words}; {observing}", folds, repeats)
 
 
 _HOLD_OUT: dict[str, tuple[Callable[..., tuple[Fold, ...]], str]] = {
@@ -175,7 +192,9 @@ def _hpob(dataset: str, data: TuningData, not_tested: tuple[str, ...], data_dir:
             where=dataset,
             fix="all must have equally many, and one at least",
         )
-    return TestBed(data, _HPOB.format(count=counts.pop()), {fold.name: fold}, False, True, beginnings)
+    return TestBed(
+        data, _HPOB.format(count=counts.pop()), {fold.name: fold}, normalised=True, beginnings=beginnings
+    )
 
 
 def _rows(task: Task, named: Mapping[str, tuple[str, ...]]) -> tuple[tuple[int, ...], ...]:

@@ -122,6 +122,9 @@ def contest_terms(service: Service, version: str) -> dict[str, Any]:
             "not_tested": list(design.not_tested),
             "seeds": list(design.seeds),
             "iterations": design.iterations,
+            "repeats": design.repeats,
+            "train": list(design.train),
+            "test": list(design.test),
             "budget": service.promotion.budget or design.iterations,
         },
     }

@@ -18,7 +18,7 @@ from flows.service.contest import contest, failure_recorded
 from flows.service.events import tell
 from flows.service.runner import spread
 from flows.service.settings import Service, read_service
-from hyperbo.evaluation.measures.findings import budgets_of_findings, headline
+from hyperbo.evaluation.measures.findings import budgets_of_findings, headline, simplest_ahead
 from hyperbo.evaluation.measures.regret import simple_regrets
 from hyperbo.evaluation.records.metadata import run_unit
 from hyperbo.evaluation.records.run_array import any_comparable
@@ -65,8 +65,9 @@ def _show(service: Service, version: str, folder: Path) -> None:
     if any_comparable(regrets):
         unit = run_unit(evaluation.metadata)
         found = [headline(regrets, each, unit) for each in budgets_of_findings(service.design.iterations)]
+        simplest = simplest_ahead(regrets, evaluation.metadata)
         create_markdown_artifact(
             key=artifact_key("evaluation", service.dataset, version),
-            markdown="\n\n".join([*found, f"Report: `{report}`"]),
+            markdown="\n\n".join([*([simplest] if simplest else []), *found, f"Report: `{report}`"]),
             description="regret",
         )

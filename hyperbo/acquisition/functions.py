@@ -17,7 +17,7 @@ from jax.scipy.special import log_ndtr, ndtr, ndtri
 from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-# Section 7.2 "Description of All Compared Methods": what an observation must improve on, in units of y.
+# Section 7.2 "Description of All Compared Methods": by how much an observation must improve.
 PI_THRESHOLD = 0.1
 # Appendix D.2 "Impact of Acquisition Functions": the paper's beta^(1/2) = 3 in the notation of Srinivas et
 # al. (2010), Eq. (6), multiplies the standard deviation, as beta of Eq. 21 (acfun-ucb) does.
@@ -36,9 +36,14 @@ def incumbent(best: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.where(jnp.isneginf(best), 0.0, best)
 
 
-def pi_target(best: Float[Array, ""]) -> Float[Array, ""]:
-    """The value that PI wants to exceed: the best observation plus 0.1; 0 before any, as in `incumbent`."""
-    return jnp.where(jnp.isneginf(best), 0.0, best + PI_THRESHOLD)
+def pi_target(best: Float[Array, ""], threshold: Float[Array, ""] | float = PI_THRESHOLD) -> Float[Array, ""]:
+    """The value that PI wants to exceed: the best observation plus a threshold; 0 before any observation.
+
+    Args:
+      best: largest y observed so far, -inf where there is none; see `incumbent`.
+      threshold: by how much an observation must improve, in the unit of y.
+    """
+    return jnp.where(jnp.isneginf(best), 0.0, best + threshold)
 
 
 def probability_of_improvement(
@@ -46,6 +51,7 @@ def probability_of_improvement(
     variance: Float[Array, " c"],
     noise_variance: Float[Array, ""],
     best: Float[Array, ""],
+    threshold: Float[Array, ""] | float = PI_THRESHOLD,
 ) -> Float[Array, " c"]:
     """Thresholded PI, Eq. 22 (acfun-pi): (mu - target) / sigma, monotone in the probability of improvement.
 
@@ -54,8 +60,9 @@ def probability_of_improvement(
       variance: posterior variance of the function.
       noise_variance: of the observations; the predictive variance includes it.
       best: largest y observed so far, -inf where there is none.
+      threshold: by how much an observation must improve on it, in the unit of y.
     """
-    return (mean - pi_target(best)) / jnp.sqrt(variance + noise_variance)
+    return (mean - pi_target(best, threshold)) / jnp.sqrt(variance + noise_variance)
 
 
 def max_value_probability_of_improvement(

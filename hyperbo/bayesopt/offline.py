@@ -127,6 +127,8 @@ def _run(iterations: int, repeats: bool, policy: Policy, problem: _Problem) -> t
 
     def iterate(carry: tuple[Any, Array], step: Array) -> tuple[tuple[Any, Array], tuple[Array, ...]]:
         state, available = carry
+        # A run that has observed every trial goes on with repeats: its regret is 0, and stays there.
+        available = jnp.where(jnp.any(available), available, problem.mask)
         key = jax.random.fold_in(task_key, step)
         state, scores = policy.score(state, step, key)
         usable = ~jnp.any(jnp.isnan(scores.values) & problem.mask)
@@ -158,20 +160,21 @@ def simulate(
     runs: Sequence[Run],
     iterations: int,
     *,
-    repeats: bool = True,
+    repeats: bool = False,
     progress: Progress = no_progress,
     finished: Finished = lambda part: None,
 ) -> Simulation:
     """Run Bayesian optimization on the finite candidates of each run's task.
 
-    With repeats and without initial rows this is the protocol of Section 7.4 "Results on the PD1
-    Offline Hyperparameter Tuning Tasks"; without repeats and with given initial rows, that of Section 7.6
-    "Results on the HPO-B Benchmark".
+    A trial is observed once, as in Section 7.6 "Results on the HPO-B Benchmark", whose runs begin with given
+    rows. With repeats and without initial rows this is the protocol of Section 7.4 "Results on the PD1
+    Offline Hyperparameter Tuning Tasks". A run that has observed every trial of its task goes on with
+    repeats.
 
     Args:
       runs: policies of one structure, each with its task and seed.
       iterations: observations per run beside the initial ones.
-      repeats: whether a candidate may be observed again.
+      repeats: whether a candidate may be observed again before all are observed.
       progress: called with runs done and in all.
       finished: called with the results of the next runs, in the order of the runs, as soon as they are known.
 
@@ -180,10 +183,10 @@ def simulate(
       does not depend on the other runs, nor on the number of devices.
 
     Raises:
-      InvalidInputError: there is no run or no iteration, the policies differ in structure, the runs differ in
-        the number of initial rows, or a task has too few trials for a run without repeats.
+      InvalidInputError: there is no run or no iteration, or the runs differ in the structure of their
+        policies or the number of initial rows.
     """
-    _check(runs, iterations, repeats)
+    _check(runs, iterations)
     devices = jax.device_count()
     size = len(runs) if jax.default_backend() != "cpu" else CPU_RUNS_PER_DEVICE * devices
     size = min(size, len(runs))
@@ -212,7 +215,7 @@ def _executor(iterations: int, repeats: bool) -> Callable[..., Any]:
     return batched(partial(_run, iterations, repeats))
 
 
-def _check(runs: Sequence[Run], iterations: int, repeats: bool) -> None:
+def _check(runs: Sequence[Run], iterations: int) -> None:
     if not runs:
         raise InvalidInputError("no run to simulate")
     if iterations < 1:
@@ -221,12 +224,6 @@ def _check(runs: Sequence[Run], iterations: int, repeats: bool) -> None:
         raise InvalidInputError("the policies differ in structure", fix="simulate each method apart")
     if len({len(run.initial) for run in runs}) > 1:
         raise InvalidInputError("the runs differ in the number of their initial rows")
-    for run in () if repeats else runs:
-        if len(set(run.initial)) + iterations > len(run.task.y):
-            raise InvalidInputError(
-                f"{len(run.task.y)} trials are too few for {iterations} iterations without repeats",
-                where=f"task {run.task.name!r}",
-            )
 
 
 def _failure(run: Run, usable: Bool[np.ndarray, " iterations"]) -> str | None:

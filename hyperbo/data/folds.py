@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from fnmatch import fnmatchcase
 
 from hyperbo.data.subsets import only_tasks
 from hyperbo.data.tuning_data import Task, TuningData
@@ -82,6 +84,58 @@ def given_split(data: TuningData, training: Collection[str], tests: Collection[s
         )
     tested = only_tasks(data, tests).tasks
     return (Fold("test", only_tasks(data, training), tested),)
+
+
+def chosen_tasks(data: TuningData, training: Sequence[str], tests: Sequence[str]) -> tuple[Fold, ...]:
+    """Folds of tasks that are named: what is tested, and what is trained on.
+
+    Each test task is tested by what was learned from the tasks named for training, never from itself. Test
+    tasks that are not trained on share a fold, `test tasks`; each of the others has one of its own.
+
+    Args:
+      data: all tasks.
+      training: names of tasks, or patterns of `fnmatch` with `*` and `?`; empty: all tasks.
+      tests: names or patterns likewise.
+
+    Raises:
+      InvalidInputError: a name or pattern matches no task, or leaves a test task none to train on.
+    """
+    trained, tested = (matching_tasks(data, patterns or ("*",)) for patterns in (training, tests))
+    apart = [name for name in tested if name not in trained]
+    folds = [Fold("test tasks", only_tasks(data, trained), only_tasks(data, apart).tasks)] if apart else []
+    for name in tested:
+        if name in trained:
+            others = [other for other in trained if other != name]
+            if not others:
+                raise InvalidInputError(
+                    f"nothing to train on for {name!r}: it is the only task that is trained on",
+                    where=data.provenance.dataset,
+                    fix="train on more tasks, or test others",
+                )
+            folds.append(Fold(name, only_tasks(data, others), (data.task(name),)))
+    return tuple(folds)
+
+
+def matching_tasks(data: TuningData, patterns: Sequence[str]) -> tuple[str, ...]:
+    """The names of the tasks that match any of the patterns, in the order of the data.
+
+    Raises:
+      InvalidInputError: a pattern matches no task; the message names the nearest.
+    """
+    names = [task.name for task in data.tasks]
+    # A name is itself a pattern, also where it has a letter that means something in patterns.
+    matched = {
+        pattern: {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+        for pattern in patterns
+    }
+    for pattern, found in matched.items():
+        if not found:
+            # Beginnings are compared: a name is longer than its pattern.
+            near = max(names, key=lambda name: SequenceMatcher(None, pattern, name[: len(pattern)]).ratio())
+            raise InvalidInputError(
+                f"no task matches {pattern!r}", where=data.provenance.dataset, fix=f"the nearest is {near!r}"
+            )
+    return tuple(name for name in names if any(name in found for found in matched.values()))
 
 
 def _tested(data: TuningData, not_tested: Collection[str]) -> tuple[Task, ...]:

@@ -169,6 +169,13 @@ class TuningData:
         blocks = (block.complete(names) for block in self.blocks)
         return tuple(block for block in blocks if len(block.tasks) >= 2 and len(block.x) >= 1)
 
+    @property
+    def spread(self) -> float:
+        """The median over tasks of the standard deviation of y; 1 where it is 0, as for flat functions."""
+        # Values whose squares overflow end in an error of the method that uses them, not in a warning here.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.median([np.std(task.y) for task in self.tasks])) or 1.0
+
     def with_tasks(self, tasks: tuple[Task, ...]) -> TuningData:
         """These of its tasks, with the blocks that at least two of them share."""
         names = {task.name for task in tasks}

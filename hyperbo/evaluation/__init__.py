@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyperbo.evaluation.measures.calibration import measure_calibration
     from hyperbo.evaluation.measures.comparisons import paired_comparison
     from hyperbo.evaluation.measures.correlations import correlate_losses
-    from hyperbo.evaluation.measures.findings import findings_about, headline
+    from hyperbo.evaluation.measures.findings import findings_about, headline, simplest_ahead
     from hyperbo.evaluation.measures.promotion import PromotionDecision, decide_promotion
     from hyperbo.evaluation.measures.regret import regret_curves, regrets_of_priors, simple_regrets
     from hyperbo.evaluation.measures.study import study_points, study_table
@@ -58,6 +58,7 @@ __all__ = [
     "regret_curves",
     "regrets_of_priors",
     "simple_regrets",
+    "simplest_ahead",
     "speedups",
     "study_figure",
     "study_points",
@@ -84,7 +85,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "measures.calibration": ["measure_calibration"],
         "measures.comparisons": ["paired_comparison"],
         "measures.correlations": ["correlate_losses"],
-        "measures.findings": ["findings_about", "headline"],
+        "measures.findings": ["findings_about", "headline", "simplest_ahead"],
         "measures.promotion": ["PromotionDecision", "decide_promotion"],
         "measures.regret": ["regret_curves", "regrets_of_priors", "simple_regrets"],
         "measures.study": ["study_points", "study_table"],

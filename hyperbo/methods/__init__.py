@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
+from hyperbo.methods.additive import HAdd
+from hyperbo.methods.baselines.best_average import BestAverage
+from hyperbo.methods.baselines.box_rand import BoxRand
+from hyperbo.methods.baselines.default_rand import DefaultRand
+from hyperbo.methods.baselines.portfolio import Portfolio
+from hyperbo.methods.baselines.table import Table
 from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.maf.method import MAF
 from hyperbo.methods.mixture.method import HMix, Mix
@@ -24,10 +30,14 @@ from hyperbo.methods.protocol import Method, Policy, Scores
 from hyperbo.methods.rand import Rand
 from hyperbo.methods.single_task.stbo import STBO
 from hyperbo.methods.single_task.stboh import STBOH
+from hyperbo.methods.transfer.copula import CGP, CTS
+from hyperbo.methods.transfer.egp import EGP
+from hyperbo.methods.transfer.rgpe import RGPE
+from hyperbo.methods.transfer.scaml_gp import ScaMLGP
 
 # The settings of each method by its name in the paper; called without arguments, they are the paper's. The
-# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. H-Mix and Mix are
-# methods of our own.
+# name H-Sum is ours, for the objective of the paper's online experiments, EKL + 0.1 NLL. The paper does not
+# have the methods after it.
 METHODS = {
     "H-NLL": HNLL,
     "H-EKL": HEKL,
@@ -42,10 +52,24 @@ METHODS = {
     "H-Sum": HSum,
     "H-Mix": HMix,
     "Mix": Mix,
+    "Best-average": BestAverage,
+    "Portfolio": Portfolio,
+    "Default-Rand": DefaultRand,
+    "Box-Rand": BoxRand,
+    "Table": Table,
+    "RGPE": RGPE,
+    "CTS": CTS,
+    "CGP": CGP,
+    "EGP": EGP,
+    "ScaML-GP": ScaMLGP,
+    "H-Add": HAdd,
 }
 
 __all__ = [
     "ABLR",
+    "CGP",
+    "CTS",
+    "EGP",
     "FSBO",
     "HEKL",
     "HNLL",
@@ -53,19 +77,27 @@ __all__ = [
     "METHODS",
     "MIMO",
     "RFGP",
+    "RGPE",
     "STBO",
     "STBOH",
     "AcquisitionDecision",
+    "BestAverage",
+    "BoxRand",
+    "DefaultRand",
     "GPPolicy",
+    "HAdd",
     "HMix",
     "HSum",
     "Method",
     "Mix",
     "Policy",
+    "Portfolio",
     "PretrainedGP",
     "PretrainedMethod",
     "Rand",
+    "ScaMLGP",
     "Scores",
+    "Table",
     "Task",
     "prior_in_use",
     "pytree",

@@ -33,10 +33,12 @@ class PretrainedGP:
     Attributes:
       gp: the prior.
       training_tasks: N, their number.
+      spread: of the training tasks' y, the unit of PI's threshold.
     """
 
     gp: GaussianProcess
     training_tasks: Int[Array, ""]
+    spread: Float[Array, ""]
 
 
 @pytree
@@ -63,8 +65,9 @@ class GPPolicy:
     def score(self, state: GPState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[GPState, Scores]:
         """The acquisition function at every candidate."""
         known, tasks = state.posterior, self.fitted.training_tasks
+        moments = known.mean, known.variance, known.noise_variance
         return state, self.decision.scores(
-            known.mean, known.variance, known.noise_variance, state.best, state.mask, tasks, step, key
+            *moments, state.best, state.mask, tasks, step, key, self.fitted.spread
         )
 
     def observe(
@@ -126,7 +129,7 @@ class PretrainedMethod(ABC):
 
     def in_use(self, gp: GaussianProcess, training: TuningData) -> Fitted:
         """What `fit` returns, from a prior that was pre-trained earlier on the same training tasks."""
-        return prior_in_use(gp, self.tasks_learned_from(training))
+        return prior_in_use(gp, self.tasks_learned_from(training), training.spread)
 
     def tasks_learned_from(self, training: TuningData) -> int:
         """N of the prior: how many of the training tasks it is learned from, all by default."""
@@ -138,9 +141,15 @@ class PretrainedMethod(ABC):
 
 
 @double_precision
-def prior_in_use(gp: GaussianProcess, training_tasks: int) -> PretrainedGP:
-    """A prior, as read from a file or as trained, ready for `PretrainedMethod.policy`."""
-    return PretrainedGP(gp, jnp.asarray(training_tasks, jnp.int32))
+def prior_in_use(gp: GaussianProcess, training_tasks: int, spread: float = 1.0) -> PretrainedGP:
+    """A prior, as read from a file or as trained, ready for `PretrainedMethod.policy`.
+
+    Args:
+      gp: the prior.
+      training_tasks: N, the number of tasks that it was learned from.
+      spread: of these tasks' y (`TuningData.spread`); 1 where they are not known.
+    """
+    return PretrainedGP(gp, jnp.asarray(training_tasks, jnp.int32), jnp.asarray(spread, jnp.float64))
 
 
 @dataclass(frozen=True)
@@ -162,12 +171,12 @@ class ConditionedMethod(PretrainedMethod):
                 f"refit_iterations = {self.refit_iterations} is negative", where=type(self).__name__
             )
 
-    def policy(self, fitted: PretrainedGP, task: Task) -> GPPolicy | RefitPolicy:
+    def policy(self, fitted: PretrainedGP, task: Task) -> Policy:
         """Bayesian optimization with the prior; of the test task it uses the observations only."""
         if not self.refit_iterations:
             return GPPolicy(fitted, self.decision)
         refit = FineTuning(self.refit_iterations)
-        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision)
+        return RefitPolicy(fitted.gp, fitted.training_tasks, refit, self.decision, fitted.spread)
 
 
 @dataclass(frozen=True)

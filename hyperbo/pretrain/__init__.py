@@ -12,6 +12,7 @@ from hyperbo.pretrain.jobs import (
     outcomes_of,
 )
 from hyperbo.pretrain.nll import NLLTraining, pretrain_nll
+from hyperbo.pretrain.task_gp import TaskGP
 from hyperbo.pretrain.weighted_sum import SumTraining, pretrain_sum, weighted_objective
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Pretrained",
     "Progress",
     "SumTraining",
+    "TaskGP",
     "TrainingError",
     "all_trained",
     "matched_estimate",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,9 +18,12 @@ from hyperbo.compute.parallel import unstack
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError, NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
+from hyperbo.pretrain.convergence import Fall, fall_of_training
 from hyperbo.storage.code_version import NUMERIC, code_version
+from hyperbo.storage.printable import count
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class TrainingError(NumericalError):
@@ -123,16 +127,19 @@ class Pretrained:
     Attributes:
       gp: the model, its leaves NumPy float64 arrays.
       losses: objective along training: the mean over each call of the loop (NLL, summed over tasks) or
-        the value before each iteration and at the end (L-BFGS). After an early stop the last value repeats.
+        the value before each iteration and at the end (L-BFGS, where after an early stop the last value
+        repeats).
       largest_jitter: largest relative jitter that a factorisation needed: of all steps (NLL), or at the
         last point (L-BFGS). More than 0 is also warned of.
       seconds: wall time of the batch divided by the number of its models, compilation included.
+      fall: how much the loss fell at last. Where it still fell, the log has a warning.
     """
 
     gp: GaussianProcess
     losses: Float64[np.ndarray, " k"]
     largest_jitter: float
     seconds: float
+    fall: Fall
 
 
 def check_jobs(jobs: Sequence[Job]) -> None:
@@ -185,11 +192,15 @@ def _arrays_sha256(data: TuningData) -> str:
 def collect(
     jobs: Sequence[Job],
     gps: GaussianProcess,
-    losses: Float64[np.ndarray, "j k"],
+    losses: Sequence[Float64[np.ndarray, " _"]],
     jitters: Float64[np.ndarray, " j"],
+    training: Any,
     started: float,
 ) -> list[Pretrained]:
     """Take a trained batch apart, one model per job, in order; padding after the last job is left out.
+
+    `training` has the settings, a dataclass. Where a training ended while its loss was falling, a line of the
+    log says so.
 
     Raises:
       TrainingError: a model's loss or parameters are not finite; the others come with the error.
@@ -213,5 +224,19 @@ def collect(
         if jitters[i] > 0.0:
             message = f"{of_job}: a covariance needed a relative jitter of {jitters[i]:.0e}"
             warnings.warn(message, stacklevel=3)
-        outcomes.append(Pretrained(gp, losses[i], float(jitters[i]), seconds))
+        fall = fall_of_training(losses[i], asdict(training), len(job.training.tasks))
+        outcomes.append(Pretrained(gp, losses[i], float(jitters[i]), seconds, fall))
+    trained = [outcome for outcome in outcomes if isinstance(outcome, Pretrained)]
+    _warn_of_falling([each.fall for each in trained if each.fall.matters], len(jobs))
     return all_trained(outcomes)
+
+
+def _warn_of_falling(falls: Sequence[Fall], models: int) -> None:
+    if falls:
+        steepest = max(falls, key=lambda fall: fall.before - fall.last)
+        logger.warning(
+            "the training of %d of %s ended while its loss was falling, %s; allow more steps or iterations",
+            len(falls),
+            count(models, "model"),
+            steepest,
+        )

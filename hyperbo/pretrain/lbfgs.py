@@ -83,7 +83,7 @@ def pretrain_lbfgs(
     state = run_calls(state, calls, call, checkpoint, settings)
     gp, losses, jitter = batched(partial(_best, objective), shared=1)(shared, own, state)
     progress(training.iterations, training.iterations)
-    return collect(jobs, gp, np.asarray(losses), np.asarray(jitter), started)
+    return collect(jobs, gp, list(np.asarray(losses)), np.asarray(jitter), training, started)
 
 
 def _start(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float64, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Float64, Int, PRNGKeyArray
 
 from hyperbo.compute.checkpoints import CheckpointFolder, run_calls
 from hyperbo.compute.parallel import batched, pad_batch
@@ -22,6 +22,7 @@ from hyperbo.errors import InvalidInputError, require_positive
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.numerics import double_precision
 from hyperbo.objectives.nll import task_nll
+from hyperbo.pretrain.convergence import calls_done, next_rates
 from hyperbo.pretrain.jobs import Job, Pretrained, Progress, check_jobs, collect, identity, no_progress
 from hyperbo.pretrain.task_table import TaskTable, draw_points, tasks_of_jobs
 
@@ -45,35 +46,37 @@ def exponentiated_gradient(
 
 @dataclass(frozen=True)
 class NLLTraining:
-    """Adam on minibatches, section 7.2 "Description of All Compared Methods", H-NLL.
+    """Adam on minibatches until the loss has converged, then at a falling learning rate.
+
+    The paper's settings (section 7.2 "Description of All Compared Methods", H-NLL) are `NLLTraining.paper()`.
 
     Attributes:
-      steps: the paper uses 50,000.
+      steps: at most.
       points_per_task: drawn uniformly without replacement from every task in every step.
-      learning_rate: of Adam.
+      learning_rate: of Adam, until the loss has reached a plateau.
       steps_per_call: steps per call of the compiled loop, between two lines of progress.
       tasks_per_step: tasks drawn uniformly with replacement in every step, so that its cost does not depend
         on their number; None: all tasks in every step, as in the paper.
       group_dro_step: step size of group DRO's exponentiated gradient, per nat; the task weights are where it
         starts. None: the task weights stay as they are, as in the paper.
-      stop_after: calls in a row without a loss lower than all before, after which a model's training stops;
-        None: never.
+      patience: calls in a row without a loss lower than all before, after which the learning rate falls to 0
+        (`hyperbo.pretrain.convergence`); None: the learning rate stays as it is for all steps.
       precision: of the steps, their parameters, covariances and losses; a trained model is float64 either
         way. float32 is faster; its rounding asks for jitter where the noise variance is very small
         beside the signal variance, which is reported (docs/decisions/method-choices.md).
     """
 
-    steps: int = 50_000
+    steps: int = 20_000
     points_per_task: int = 50
-    learning_rate: float = 1e-3
-    steps_per_call: int = 500
+    learning_rate: float = 1e-2
+    steps_per_call: int = 100
     tasks_per_step: int | None = None
     group_dro_step: float | None = None
-    stop_after: int | None = None
+    patience: int | None = 10
     precision: str = "float64"
 
     def __post_init__(self) -> None:
-        optional = ("tasks_per_step", "group_dro_step", "stop_after")
+        optional = ("tasks_per_step", "group_dro_step", "patience")
         names = ("steps", "points_per_task", "steps_per_call", "learning_rate")
         require_positive(self, *names, optional=optional)
         if self.precision not in ("float64", "float32"):
@@ -86,6 +89,11 @@ class NLLTraining:
                 where="NLLTraining",
                 fix="give a multiple, or a steps_per_call that divides the steps",
             )
+
+    @classmethod
+    def paper(cls) -> NLLTraining:
+        """Section 7.2 "Description of All Compared Methods", H-NLL: 50,000 steps of Adam at 1e-3."""
+        return cls(50_000, learning_rate=1e-3, steps_per_call=500, patience=None)
 
 
 @pytree
@@ -119,7 +127,7 @@ def start_training(
     gp: Any = cast_floats(initialise(weight_key, dimension, architecture), training.precision)
     # Repeated tasks have the weight 0, and keep it: -inf is the fixed point of the exponentiated gradient.
     log_weights = None if training.group_dro_step is None else jnp.log(tasks.weights / jnp.sum(tasks.weights))
-    return NLLState(gp, optax.adam(training.learning_rate).init(gp), draw_key, log_weights)
+    return NLLState(gp, optax.scale_by_adam().init(gp), draw_key, log_weights)
 
 
 def cast_floats(tree: Any, dtype: str) -> Any:
@@ -130,14 +138,27 @@ def cast_floats(tree: Any, dtype: str) -> Any:
 
 
 def nll_steps(
-    training: NLLTraining, table: TaskTable, tasks: TasksOfModel, state: NLLState
+    training: NLLTraining,
+    table: TaskTable,
+    tasks: TasksOfModel,
+    state: NLLState,
+    rates: Float[Array, " 2"],
 ) -> tuple[NLLState, Float[Array, ""], Float[Array, ""]]:
-    """`steps_per_call` steps of Adam for one model; the mean loss and the largest jitter."""
-    optimizer = optax.adam(training.learning_rate)
+    """`steps_per_call` steps of Adam for one model; the mean loss and the largest jitter.
+
+    Args:
+      training: settings.
+      table: the tasks of all models.
+      tasks: the model's own.
+      state: the model.
+      rates: learning rate of the first step, and of the one after the last.
+    """
+    optimizer = optax.scale_by_adam()
+    falling = (rates[1] - rates[0]) / training.steps_per_call
     sizes = table.sizes[tasks.rows]
     count = min(training.points_per_task, table.y.shape[1])
 
-    def step(state: NLLState, _: None) -> tuple[NLLState, tuple[Array, Array]]:
+    def step(state: NLLState, number: Array) -> tuple[NLLState, tuple[Array, Array]]:
         key, draw = jax.random.split(state.key)
         rows, weights, chosen = tasks.rows, tasks.weights, slice(None)
         if state.log_weights is not None:
@@ -161,22 +182,28 @@ def nll_steps(
             log_weights = exponentiated_gradient(log_weights, chosen, values, training.group_dro_step)
         params: Any = state.gp  # optax's types know nested containers, not registered pytrees
         updates, optimizer_state = optimizer.update(gradient, state.optimizer, params)
-        gp: Any = optax.apply_updates(params, updates)
+        rate = (rates[0] + number * falling).astype(value.dtype)
+        gp: Any = jax.tree.map(lambda leaf, update: leaf - rate * update, params, updates)
         return NLLState(gp, optimizer_state, key, log_weights), (value, jitter)
 
-    state, (values, jitters) = lax.scan(step, state, length=training.steps_per_call)
+    state, (values, jitters) = lax.scan(step, state, jnp.arange(training.steps_per_call))
     return state, jnp.mean(values), jnp.max(jitters)
 
 
-def stopped(losses: Float64[np.ndarray, "calls j"], patience: int) -> Bool[np.ndarray, " j"]:
-    """Which models stop early: those whose lowest loss is `patience` calls ago.
-
-    >>> stopped(np.array([[3.0, 3.0], [2.0, 1.0], [1.0, 2.0], [2.0, 2.0]]), 2).tolist()
-    [False, True]
-    """
-    if len(losses) == 0:
-        return np.zeros(losses.shape[1], bool)
-    return len(losses) - 1 - np.argmin(losses, axis=0) >= patience
+def steps_if_any(
+    training: NLLTraining,
+    table: TaskTable,
+    tasks: TasksOfModel,
+    state: NLLState,
+    rates: Float[Array, " 2"],
+) -> tuple[NLLState, Float[Array, ""], Float[Array, ""]]:
+    """`nll_steps`; a model whose training has ended, so that its rates are 0, stays as it is."""
+    nothing = jnp.zeros((), training.precision)
+    return lax.cond(
+        rates[0] > 0.0,
+        lambda: nll_steps(training, table, tasks, state, rates),
+        lambda: (state, nothing, nothing),
+    )
 
 
 @pytree
@@ -231,7 +258,7 @@ def pretrain_nll(
     )
     dimension = jobs[0].training.search_space.dimension
     state = batched(partial(start_training, dimension, architecture, training))(of_models, seeds)
-    run = batched(partial(nll_steps, training), shared=1)
+    run = batched(partial(steps_if_any, training), shared=1)
     table = cast_floats(tasks.table, training.precision)
     calls = training.steps // training.steps_per_call
     course = _Course(state, np.zeros((calls, len(seeds))), np.zeros(len(seeds)))
@@ -245,27 +272,25 @@ def pretrain_nll(
     jax.block_until_ready(course.state)
     progress(training.steps, training.steps)
     gps = cast_floats(course.state.gp, "float64")
-    return collect(jobs, gps, np.asarray(course.losses).T, np.asarray(course.jitter), started)
+    losses = np.asarray(course.losses)[:, : len(jobs)].T
+    return collect(
+        jobs,
+        gps,
+        [of_job[: calls_done(of_job, vars(training))] for of_job in losses],
+        np.asarray(course.jitter),
+        training,
+        started,
+    )
 
 
 def _call(
     run: Any, table: TaskTable, of_models: TasksOfModel, training: NLLTraining, course: _Course, done: int
 ) -> _Course:
-    """One call of the compiled loop; models that stopped early stay as they are."""
+    """One call of the compiled loop; models whose training has ended stay as they are."""
     losses, jitter = np.array(course.losses), np.array(course.jitter)
-    still = np.zeros(losses.shape[1], bool)
-    if training.stop_after is not None:
-        still = stopped(losses[:done], training.stop_after)
-        if still.all():
-            losses[done:] = losses[done - 1]
-            return _Course(course.state, losses, jitter)
-    state, loss, largest = run(table, of_models, course.state)
-    if still.any():
-        kept = jnp.asarray(still)
-        state = jax.tree.map(partial(_keep, kept), course.state, state)
-    losses[done] = np.where(still, losses[done - 1], np.asarray(loss))
-    return _Course(state, losses, np.where(still, jitter, np.maximum(jitter, np.asarray(largest))))
-
-
-def _keep(kept: Bool[Array, " j"], before: Array, after: Array) -> Array:
-    return jnp.where(kept.reshape(-1, *(1,) * (after.ndim - 1)), before, after)
+    shares = np.array([next_rates(of_model[:done], vars(training)) for of_model in losses.T])
+    if not shares.any():
+        return course
+    state, loss, largest = run(table, of_models, course.state, jnp.asarray(training.learning_rate * shares))
+    losses[done] = np.asarray(loss)
+    return _Course(state, losses, np.maximum(jitter, np.asarray(largest)))

@@ -18,6 +18,7 @@ from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.numerics import double_precision
+from hyperbo.pretrain.convergence import Fall, fall_of_training
 from hyperbo.pretrain.jobs import Job, Pretrained
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.validation import validated, without_format
@@ -68,6 +69,13 @@ class PriorDescription:
     largest_jitter: float
     seconds: float
     code_version: str
+
+    @property
+    def fall(self) -> Fall | None:
+        """How much the training lowered its loss at last; None where no loss is known."""
+        if not self.losses:
+            return None
+        return fall_of_training(np.array(self.losses), self.training, len(self.training_tasks))
 
     @property
     def is_mapped(self) -> bool:

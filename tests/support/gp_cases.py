@@ -41,7 +41,7 @@ def random_gp(
 
 
 def softplus(raw: Any) -> Any:
-    return np.log1p(np.exp(np.asarray(raw)))
+    return np.logaddexp(0.0, np.asarray(raw))
 
 
 def matern52(a: Values, b: Values, lengthscales: Values, variance: float) -> Values:

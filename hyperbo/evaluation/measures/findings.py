@@ -9,6 +9,7 @@ from typing import Literal
 
 from hyperbo.evaluation.measures.comparisons import TIE_TOLERANCE, PairedComparison, paired_comparison
 from hyperbo.evaluation.measures.regret import regret_curves
+from hyperbo.evaluation.records.metadata import EvaluationMetadata, method_of
 from hyperbo.evaluation.records.run_array import RunArray, comparable
 from hyperbo.storage.printable import count
 
@@ -21,6 +22,11 @@ _CLAIMS: Mapping[Verdict, str] = {
     "worse": "has higher regret than",
     "missing": "has no completed task in common with",
 }
+# Of `hyperbo.methods.METHODS`: the simplest use of the training tasks, all that order their inputs, and all
+# methods without a model.
+_SIMPLEST = "Best-average"
+_ORDERS = (_SIMPLEST, "Portfolio")
+_WITHOUT_MODEL = (*_ORDERS, "Box-Rand", "Default-Rand", "Rand")
 # From this number on, an exponent is written.
 _LARGEST_PLAIN = 1e6
 
@@ -89,6 +95,44 @@ def headline(regrets: RunArray, iteration: int, unit: str = "seed") -> str:
     return (
         f"After {count(iteration, 'iteration')}, the mean simple regret over {tasks} "
         f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels + missing)}."
+    )
+
+
+def simplest_ahead(regrets: RunArray, metadata: EvaluationMetadata) -> str | None:
+    """The sentence that best-average order is ahead of all models, where it is at a budget of the findings.
+
+    It is ahead where an arm of the method Best-average has a lower regret than every arm of another method,
+    a portfolio left out: that orders the same inputs. Regret is the number of `headline`. Where no arm has a
+    model, nothing is said.
+
+    Args:
+      regrets: regrets, missing runs included.
+      metadata: what the arms are; the methods' labels are those of the regrets.
+
+    Raises:
+      InvalidInputError: no task was completed by all methods.
+    """
+    compared = comparable(regrets)
+    methods = [method_of(metadata, label) for label in compared.methods]
+    simple = [row for row, method in enumerate(methods) if method == _SIMPLEST]
+    others = [row for row, method in enumerate(methods) if method not in _ORDERS]
+    if not simple or set(methods) <= set(_WITHOUT_MODEL):
+        return None
+    median, said = regret_curves(compared).median, []
+    for iteration in budgets_of_findings(compared.iterations):
+        levels = median[:, iteration - 1]
+        first, second = (min(rows, key=lambda row: levels[row]) for rows in (simple, others))
+        if levels[first] < levels[second] - TIE_TOLERANCE:
+            said.append(
+                f"after {count(iteration, 'iteration')} {compared.methods[first]} has the mean simple regret "
+                f"{number(levels[first])}, and the best of the others, {compared.methods[second]}, has "
+                f"{number(levels[second])}"
+            )
+    if not said:
+        return None
+    return (
+        "The simplest use of the training tasks, to try inputs in the order of their average value, is ahead "
+        f"of all models: {'; '.join(said)}."
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from hyperbo.evaluation.measures.aggregates import performance_profile, rank_methods
-from hyperbo.evaluation.measures.regret import regret_curves
+from hyperbo.evaluation.measures.regret import mean_over_tasks, regret_curves
 from hyperbo.evaluation.measures.spread import ROUNDING, standard_deviation
 from hyperbo.evaluation.records.metadata import EvaluationMetadata
 from hyperbo.evaluation.records.run_array import RunArray, arrange_records, comparable
@@ -36,25 +36,28 @@ def budgets_within(iterations: int) -> tuple[int, ...]:
 
 
 def regret_at_budgets(regrets: RunArray, budgets: Sequence[int]) -> pd.DataFrame:
-    """Mean regret over tasks at some iterations: median and 20/80 percentile over seeds.
+    """Mean regret over tasks at some iterations: median and 20/80 percentile over seeds, and their mean.
 
-    One row per method and budget: `method`, `iteration`, `median`, `lower`, `upper`.
+    One row per method and budget: `method`, `iteration`, `median`, `lower`, `upper`, `mean`. The mean over
+    tasks and seeds of normalised regret is what HPO-B reports (Pineda-Arango et al., "HPO-B: A Large-Scale
+    Reproducible Benchmark for Black-Box HPO based on OpenML", NeurIPS 2021).
 
     Raises:
       InvalidInputError: a run is missing.
     """
-    curves = regret_curves(regrets)
+    curves, mean = regret_curves(regrets), mean_over_tasks(regrets).mean(axis=1)
+    levels = (curves.median, curves.lower, curves.upper, mean)
     return pd.DataFrame(
         [
             (
                 method,
                 budget,
-                *(float(level[row, budget - 1]) for level in (curves.median, curves.lower, curves.upper)),
+                *(float(level[row, budget - 1]) for level in levels),
             )
             for row, method in enumerate(regrets.methods)
             for budget in budgets
         ],
-        columns=["method", "iteration", "median", "lower", "upper"],
+        columns=["method", "iteration", "median", "lower", "upper", "mean"],
     )
 
 
@@ -130,16 +133,17 @@ def mean_std_table(
     )
 
 
-def summary_frame(regrets: RunArray) -> pd.DataFrame:
+def summary_frame(regrets: RunArray, *, means: bool = False) -> pd.DataFrame:
     """Regret at iterations 1, 10 and the last, rank, and share of runs solved, for each method.
 
     Args:
       regrets: regrets as run, missing runs included; all numbers are over `comparable(regrets)`.
+      means: whether the mean over tasks and seeds stands beside each median, as HPO-B reports it.
 
     Returns:
       One row per method in the order of `regrets`, indexed by method: `regret_<t>` (median over seeds of the
-      mean over tasks), `rank` (mean over seeds) and `solved` (regret below 0.01), both after the last
-      iteration. All NaN for a method that completed no task.
+      mean over tasks), with `means` also `mean_<t>`; `rank` (mean over seeds) and `solved` (regret below
+      0.01), both after the last iteration. All NaN for a method that completed no task.
 
     Raises:
       InvalidInputError: no task was completed by all methods.
@@ -148,13 +152,21 @@ def summary_frame(regrets: RunArray) -> pd.DataFrame:
     median = regret_curves(compared).median
     budgets = sorted({t for t in _BUDGETS if t <= compared.iterations} | {compared.iterations})
     columns = {f"regret_{t}": median[:, t - 1] for t in budgets}
+    if means:
+        mean = mean_over_tasks(compared).mean(axis=1)
+        columns |= {f"mean_{t}": mean[:, t - 1] for t in budgets}
     columns["rank"] = rank_methods(compared).mean[:, -1]
     columns["solved"] = performance_profile(compared, CRITERION)[:, -1]
     return pd.DataFrame(columns, index=list(compared.methods)).reindex(list(regrets.methods))
 
 
-def summary_table(regrets: RunArray, unit: str = "seed") -> Table:
+def summary_table(regrets: RunArray, unit: str = "seed", *, normalised: bool = False) -> Table:
     """The `summary_frame` as a table for the terminal; `missing` where a method completed no task.
+
+    Args:
+      regrets: as of `summary_frame`.
+      unit: what a seed is called.
+      normalised: whether the regrets are normalised, as HPO-B's; then means stand beside the medians.
 
     Raises:
       InvalidInputError: no task was completed by all methods.
@@ -162,15 +174,16 @@ def summary_table(regrets: RunArray, unit: str = "seed") -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    frame = summary_frame(regrets)
+    frame = summary_frame(regrets, means=normalised)
     compared = comparable(regrets)
+    kind, also = ("normalised", ", and mean") if normalised else ("simple", "")
     table = Table(
-        title=f"Mean simple regret, {len(compared.tasks)} of {len(regrets.tasks)} tasks, "
-        f"median over {count(len(regrets.seeds), unit)}"
+        title=f"Mean {kind} regret, {len(compared.tasks)} of {len(regrets.tasks)} tasks, "
+        f"median{also} over {count(len(regrets.seeds), unit)}"
     )
     table.add_column("method")
     for column in frame.columns:
-        name = column.replace("regret_", "regret at ")
+        name = column.replace("regret_", "regret at ").replace("mean_", "mean at ")
         table.add_column(f"solved at {CRITERION}" if name == "solved" else name, justify="right")
     for method, row in frame.iterrows():
         if row.isna().all():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hyperbo.data.warping import WARPINGS
-from hyperbo.evaluation.records.metadata import EvaluationMetadata, minimised
+from hyperbo.evaluation.records.metadata import EvaluationMetadata, method_of, minimised
 from hyperbo.evaluation.records.run_array import RunArray, missing_arms, seed_phrase
 
 Values = dict[str, Any]
@@ -33,6 +33,23 @@ METHOD_LINES: Mapping[str, str] = {
     "H-Mix": "A Bayesian mixture of H-NLL's Gaussian process and many uninformed ones, weighed by what the "
     "run observes.",
     "Mix": "The same mixture without a prior: uninformed Gaussian processes only, none of them refitted.",
+    "Best-average": "Candidates in the order of the training tasks' average value there; no model.",
+    "Portfolio": "The candidate that lowers the training tasks' sum of regrets most comes next; no model.",
+    "Default-Rand": "A default configuration, then candidates drawn at random.",
+    "Box-Rand": "Random candidates of the smallest box that holds the training tasks' best inputs (Perrone "
+    "et al., 2019).",
+    "Table": "Mean and covariance of the candidates over the training tasks as a prior, without a kernel.",
+    "RGPE": "An ensemble of the training tasks' Gaussian processes, weighed by how well they rank what the "
+    "run observes (Feurer et al., 2022).",
+    "CTS": "Copula Thompson sampling (Salinas et al., 2020): draws from the distribution of the training "
+    "tasks' ranks at each input.",
+    "CGP": "CTS's distribution with a Gaussian process on what it leaves unexplained (Salinas et al., 2020).",
+    "EGP": "A Gaussian process whose mean and covariance on the matched inputs are estimated by "
+    "expectation-maximisation (Lin et al., 2026).",
+    "ScaML-GP": "A weighed sum of the training tasks' posteriors and one process more (Tighineanu et al., "
+    "2024); the weights are learned in the run.",
+    "H-Add": "H-NLL's Gaussian process and a free one added to it, as far as the run's observations ask for "
+    "it.",
 }
 
 
@@ -42,8 +59,8 @@ def reading_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Valu
     The line is empty for a method that the project does not have.
     """
     labels: dict[str, list[str]] = {}
-    for label, configuration in metadata["methods"].items():
-        labels.setdefault(str(configuration.get("method", label)), []).append(label)
+    for label in metadata["methods"]:
+        labels.setdefault(method_of(metadata, label), []).append(label)
     return {
         "warping": warping_of(records, metadata),
         "normalised": metadata.get("regret") == "normalised",

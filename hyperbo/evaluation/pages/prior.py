@@ -23,6 +23,7 @@ from hyperbo.storage.atomic import write_atomically
 try:
     from hyperbo.evaluation.figures import prior as figures
     from hyperbo.evaluation.figures.prior_matrix import matrix_figure
+    from hyperbo.evaluation.figures.training import training_figure
     from hyperbo.evaluation.pages.report import page_environment
 except ModuleNotFoundError as error:
     raise NotAvailableError(f"a page needs {error.name}; pip install 'hyperbo[report]'") from error
@@ -84,6 +85,7 @@ def render_prior_page(prior: Prior, name: str, decisions: Sequence[PriorDecision
             figures.reach_figure(f"reach-{i}", view.slices, best, each, i) for i, each in numbered
         ],
         reach_rows=_reach_rows(prior, view),
+        training_figure=training_figure("training", description) if len(description.losses) > 1 else "",
         feature_names=[f"feature {i + 1}" for i in range(len(view.lengthscales))]
         if description.architecture.hidden
         else space.names,

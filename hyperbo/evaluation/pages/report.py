@@ -111,6 +111,7 @@ def _aggregates(
         **sections.solved_section(compared, styles),
         **sections.speedup_section(compared),
         **sections.task_section(records, metadata, regrets, styles),
+        **sections.repeats_section(records, metadata),
         **sections.calibration_section(records, metadata, styles),
         **sections.loss_section(losses, records, metadata, by_prior, styles),
     }

@@ -33,13 +33,19 @@ from hyperbo.evaluation.measures.correlations import (
     losses_of_priors,
     quantity_name,
 )
-from hyperbo.evaluation.measures.findings import budgets_of_findings, findings_about, headline
+from hyperbo.evaluation.measures.findings import (
+    budgets_of_findings,
+    findings_about,
+    headline,
+    simplest_ahead,
+)
 from hyperbo.evaluation.measures.regret import (
     mean_over_tasks,
     regret_curves,
     regrets_of_priors,
     task_regret_curves,
 )
+from hyperbo.evaluation.measures.repeats import STILL_PICKS, STILL_SHARE, measure_repeats
 from hyperbo.evaluation.measures.spread import Band
 from hyperbo.evaluation.measures.study import study_points
 from hyperbo.evaluation.measures.tables import (
@@ -69,6 +75,7 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
         "saturated": saturated_tasks(compared, compared.iterations),
         "flat": metadata.get("flat_tasks", []),
         "subject": subject,
+        "simplest": simplest_ahead(regrets, metadata),
         "findings": [
             (headline(regrets, t, run_unit(metadata)), findings_about(by_prior, subject, t))
             for t in budgets_of_findings(compared.iterations)
@@ -88,11 +95,12 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
     budgets = budgets_within(compared.iterations)
     table = regret_at_budgets(compared, budgets)
     lowest = table.groupby("iteration")["median"].transform("min") == table["median"]
+    lowest_mean = table.groupby("iteration")["mean"].transform("min") == table["mean"]
     ranks = rank_methods(compared)
     per_seed = mean_over_tasks(compared)
     return {
         "budgets": budgets,
-        "regret_rows": rows_by(table.assign(lowest=lowest), "method"),
+        "regret_rows": rows_by(table.assign(lowest=lowest, lowest_mean=lowest_mean), "method"),
         "final_ranks": [
             (float(ranks.mean[row, -1]), float(ranks.std[row, -1])) for row in range(len(methods))
         ],
@@ -180,6 +188,16 @@ def task_section(
         "objective": objective,
         "minimised": minimised(metadata),
         "task_budgets": budgets,
+    }
+
+
+def repeats_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Values:
+    """Repeated picks of every method; no method where no run repeats any."""
+    found = [measure_repeats(records, method) for method in metadata["methods"]]
+    return {
+        "repeats": found if any(each.share > 0 for each in found) else [],
+        "still_share": STILL_SHARE,
+        "still_picks": STILL_PICKS,
     }
 
 

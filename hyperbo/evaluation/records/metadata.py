@@ -113,6 +113,11 @@ def validate_metadata(metadata: Any, *, where: str = "evaluation metadata") -> E
     return metadata
 
 
+def method_of(metadata: EvaluationMetadata, label: str) -> str:
+    """The name of the method behind a label: its own, or the label where the metadata name no method."""
+    return str(metadata["methods"][label].get("method", label))
+
+
 def run_unit(metadata: EvaluationMetadata) -> str:
     """What one of the `seeds` is to a reader: `run` where several of them share a prior, else `seed`."""
     return "seed" if metadata.get("runs_per_prior", 1) == 1 else "run"

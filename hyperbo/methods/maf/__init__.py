@@ -2,7 +2,6 @@
 
 from hyperbo.methods.maf.method import MAF, TrainedAcquisition
 from hyperbo.methods.maf.policy_gradient import PolicyGradient
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
 
-__all__ = ["MAF", "MAFTraining", "PolicyGradient", "TaskGP", "TrainedAcquisition"]
+__all__ = ["MAF", "MAFTraining", "PolicyGradient", "TrainedAcquisition"]

@@ -24,10 +24,10 @@ from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods.maf.episodes import KnownTasks, ReLUNetwork, network_inputs
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining, TasksOfJob, run_iterations, start_course
 from hyperbo.methods.protocol import Scores
 from hyperbo.pretrain.jobs import Job, Progress, all_trained, check_jobs, no_progress
+from hyperbo.pretrain.task_gp import TaskGP
 from hyperbo.pretrain.task_table import tasks_of_jobs
 
 

@@ -28,12 +28,13 @@ CALLS = 20  # of the compiled training of `fit`, with a line of progress before 
 @pytree
 class TrainingData:
     """The training tasks of one job, or of all, stacked; their y is standardised by `mean` and `deviation`,
-    which is 1 where all observations are equal.
+    which is 1 where all observations are equal; `spread` is that of a task, the unit of PI's threshold.
     """
 
     observations: TaskObservations
     mean: Float64[Array, "*jobs"]
     deviation: Float64[Array, "*jobs"]
+    spread: Float64[Array, "*jobs"]
     tasks: Int32[Array, "*jobs"]
 
 
@@ -122,7 +123,8 @@ def training_data(jobs: Sequence[Job], max_points_per_task: int | None) -> Train
         mask[own] = True
     counts = np.array([len(rows) for rows in chosen], np.int32)
     observations = TaskObservations(*map(jnp.asarray, (x, y, task, mask)))
-    return TrainingData(observations, *map(jnp.asarray, (means, deviations, counts)))
+    spreads = np.array([job.training.spread for job in jobs])
+    return TrainingData(observations, *map(jnp.asarray, (means, deviations, spreads, counts)))
 
 
 def _chosen_rows(job: Job, most: int | None) -> list[Int[np.ndarray, " _"]]:

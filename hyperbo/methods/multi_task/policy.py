@@ -72,6 +72,7 @@ class MultiTaskPolicy:
             data.tasks,
             step,
             decision_key,
+            data.spread,
         )
         return replace(state, model=model), scores
 

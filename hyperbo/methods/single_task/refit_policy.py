@@ -91,12 +91,14 @@ class RefitPolicy:
       training_tasks: N of the prior; 0 where there was none.
       refit: how to fit.
       decision: how to choose.
+      spread: of the training tasks' y, the unit of PI's threshold; 1 where there was none.
     """
 
     origin: Parameters
     training_tasks: Int[Array, ""]
     refit: Refit = field(metadata={"static": True})
     decision: AcquisitionDecision = field(metadata={"static": True})
+    spread: Float[Array, ""] = field(default_factory=lambda: jnp.ones((), jnp.float64))
 
     def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> RefitState:
         """The state without observations."""
@@ -113,8 +115,9 @@ class RefitPolicy:
         )
         seen = jnp.arange(capacity) < step
         best = jnp.max(jnp.where(seen, state.y, -jnp.inf))
+        tasks = self.training_tasks
         return state, self.decision.scores(
-            mean, variance, noise_variance, best, state.mask, self.training_tasks, step, key
+            mean, variance, noise_variance, best, state.mask, tasks, step, key, self.spread
         )
 
     def _fitted_to(self, size: int) -> _Model:

@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from flows.cli.jobs import failure_lines
+from typing import Annotated
+
+import typer
+from typer.testing import CliRunner
+
+from flows.cli.jobs import command_line, failure_lines
+from flows.cli.options import Iterations, Repeats
 
 
 def failures(method, *reasons):
@@ -31,3 +37,25 @@ def test_what_is_beyond_a_few_lines_is_counted():
     assert lines[:2] == ["Own: 9 runs failed: reason a", "Own: 8 runs failed: reason b"]
     assert lines[5:] == ["9 runs failed for 3 other reasons: see the report"]
     assert failure_lines([]) == []
+
+
+def test_the_command_line_of_a_run_has_flags_that_are_set_and_every_value():
+    app = typer.Typer()
+
+    @app.command()
+    def job(
+        context: typer.Context,
+        name: str,
+        task: Annotated[list[str] | None, typer.Option()] = None,
+        iterations: Iterations = 3,
+        repeats: Repeats = False,
+    ) -> None:
+        typer.echo(command_line(context))
+
+    def told(*arguments: str) -> str:
+        return CliRunner().invoke(app, arguments).stdout.strip()
+
+    assert told("one").endswith(" one --iterations 3")
+    assert told("one", "--repeats", "--task", "a*", "--task", "b").endswith(
+        " one --task 'a*' --task b --iterations 3 --repeats"
+    )

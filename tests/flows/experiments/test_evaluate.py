@@ -38,11 +38,11 @@ from flows.experiments.pretrain import LOSSES_OF_PRIOR, pretrain
 from hyperbo.bayesopt import offline as simulate_module
 from hyperbo.bayesopt.offline import Simulation
 from hyperbo.compute.pytree import pytree
-from hyperbo.errors import InvalidInputError, NumericalError
+from hyperbo.errors import NumericalError
 from hyperbo.evaluation.measures.regret import simple_regrets
 from hyperbo.evaluation.records.losses import validate_losses
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, AcquisitionDecision, HMix, Rand, Scores
+from hyperbo.methods import HNLL, AcquisitionDecision, HAdd, HMix, Rand, Scores
 from hyperbo.methods.rand import RandPolicy
 from hyperbo.pretrain import Job, NLLTraining, all_trained
 from hyperbo.priors.file import read_prior
@@ -415,6 +415,15 @@ def test_an_interrupted_arm_keeps_the_runs_that_were_finished(experiment, capsys
     assert len(read(folder).records) == 3 * 2 * ITERATIONS
 
 
+def test_a_method_that_is_trained_as_another_shares_its_priors(experiment):
+    arms = {"H-NLL": Arm(H_NLL), "H-Add": Arm(HAdd(H_NLL.architecture, H_NLL.training))}
+    plan = make_plan(replace(experiment, arms=arms))
+    assert plan.arms["H-Add"].priors == plan.arms["H-NLL"].priors
+    for key, identity in plan.arms["H-Add"].simulations.items():
+        assert identity["prior"] == ledger.run_id(plan.arms["H-NLL"].priors[key])
+        assert identity != plan.arms["H-NLL"].simulations[key]
+
+
 def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(experiment, capsys):
     other = replace(H_NLL, decision=AcquisitionDecision("upper_confidence_bound"))
     arms = {"H-NLL PI": Arm(H_NLL), "H-NLL UCB": Arm(other), "H-NLL again": Arm(H_NLL)}
@@ -473,16 +482,26 @@ def test_hpob_begins_as_prescribed_repeats_nothing_and_normalises_regret(experim
         np.testing.assert_allclose(regrets.values[(0, *place)], expected, atol=1e-12)
 
 
-def test_more_iterations_than_trials_are_refused_before_anything_is_trained(experiment):
-    # Eight trials, of which two are given: six iterations can be, seven cannot.
-    possible = replace(
-        experiment, arms={"H-NLL": Arm(H_NLL)}, dataset="hpob/4796:1.0.0", protocol="hpob", iterations=6
-    )
-    assert make_plan(possible).test_bed.tests
-    message = r"hpob/4796:1\.0\.0: .*: s-4 8 trials, 2 of them given, s-5 8 .* at most 6 iterations"
-    with pytest.raises(InvalidInputError, match=message):
-        run(replace(possible, iterations=7))
-    assert not experiment.runs.exists()
+@pytest.mark.usefixtures("without_report")
+def test_a_task_with_fewer_trials_than_iterations_ends_at_no_regret_and_is_named(experiment, capsys):
+    # Eight trials, of which two are given: six can be observed once.
+    experiment = replace(experiment, dataset="hpob/4796:1.0.0", protocol="hpob", seeds=(0,))
+    assert make_plan(replace(experiment, iterations=6)).test_bed.tests
+    assert "fewer trials" not in capsys.readouterr().out
+    evaluation = read(run(replace(experiment, iterations=8)))
+    assert "fewer trials than 8 iterations" in (told := capsys.readouterr().out)
+    assert "s-4 (6), s-5 (6)" in told
+    regrets = simple_regrets(evaluation.records, evaluation.metadata)
+    assert (regrets.values[..., 5:] == 0.0).all()
+    for _, of_run in evaluation.records.groupby(["task", "seed"]):
+        assert of_run.sort_values("iteration")["trial_id"][:6].is_unique
+
+
+def test_whether_trials_may_be_observed_again_is_in_the_identity_of_simulations_alone(experiment):
+    experiment = replace(experiment, arms={"H-NLL": Arm(H_NLL)})
+    once, again = (make_plan(replace(experiment, repeats=way)).arms["H-NLL"] for way in (False, True))
+    assert once.priors == again.priors
+    assert all(once.simulations[key] != again.simulations[key] for key in once.simulations)
 
 
 def test_the_losses_of_a_prior_are_those_of_all_its_runs(data_dir, tmp_path):
@@ -551,7 +570,9 @@ def test_threads_of_another_process_read_the_data_of_a_plan_once(experiment, mon
     reads = []
     monkeypatch.setattr(plan_module, "_made", [])
     lay_out = plan_module.lay_out
-    monkeypatch.setattr(plan_module, "lay_out", lambda *terms: reads.append(terms) or lay_out(*terms))
+    monkeypatch.setattr(
+        plan_module, "lay_out", lambda *terms, **named: reads.append(terms) or lay_out(*terms, **named)
+    )
     sent = pickle.dumps(make_plan(experiment))
     with ThreadPoolExecutor(4) as threads:
         plans = list(threads.map(pickle.loads, [sent] * 4))

@@ -103,7 +103,7 @@ def test_matched_inputs_are_those_that_diverged_on_none_of_the_tasks_that_an_arm
         assert limits(arm, arm.training(fold, 0), fold.training) is fewer
 
 
-def test_methods_are_at_the_papers_settings():
+def test_methods_are_at_their_defaults_or_at_the_papers_settings():
     arms = arms_by_name(("H-NLL", "STBO", "H-NLL-100", "H-EKL-25"), "pd1/mini:1.0.0")
     assert arms == {
         "H-NLL": Arm(HNLL()),
@@ -111,7 +111,14 @@ def test_methods_are_at_the_papers_settings():
         "H-NLL-100": Arm(HNLL(), points_per_task=100),
         "H-EKL-25": Arm(HEKL(), points_per_task=25),
     }
-    assert configured("H-NLL", "pd1/mini:1.0.0").training.steps == 50_000
+    paper = configured("H-NLL", "pd1/mini:1.0.0", settings="paper")
+    assert paper.training == NLLTraining(
+        50_000, points_per_task=50, learning_rate=1e-3, steps_per_call=500, patience=None
+    )
+    assert (paper.decision.threshold, paper.decision.threshold_unit) == (0.1, "absolute")
+    assert paper.architecture == HNLL().architecture
+    assert configured("STBO", "pd1/mini:1.0.0", settings="paper").decision == paper.decision
+    assert configured("Rand", "pd1/mini:1.0.0", settings="paper") == Rand()
     assert configured("H-NLL", "hpob/4796:1.0.0").architecture.hidden == (128, 128)
     assert configured("FSBO", "hpob/4796:1.0.0") == FSBO(Architecture((128, 128), mean="zero"))
     assert configured("STBOH", "hpob/4796:1.0.0") == STBOH()
@@ -127,22 +134,25 @@ def test_fewer_steps_are_those_of_adam():
     assert arms["H-NLL"].method.training == NLLTraining(7, steps_per_call=7)
     assert arms["FSBO"].method.training.steps == 7
     assert arms["H-EKL"].method.training == EKLTraining()
-    assert arms_by_name(("H-NLL",), "pd1/mini:1.0.0", 1000)["H-NLL"].method.training.steps_per_call == 500
-    with pytest.raises(InvalidInputError, match="steps = 750; give a multiple of 500"):
+    assert arms_by_name(("H-NLL",), "pd1/mini:1.0.0", 700)["H-NLL"].method.training.steps_per_call == 100
+    with pytest.raises(InvalidInputError, match="steps = 750; give a multiple of 100"):
         arms_by_name(("H-NLL",), "pd1/mini:1.0.0", steps=750)
+    paper = arms_by_name(("H-NLL",), "pd1/mini:1.0.0", 1000, "paper")["H-NLL"].method.training
+    assert (paper.steps, paper.steps_per_call, paper.patience) == (1000, 500, None)
     for names in ((), ("Rand", "Rand")):
         with pytest.raises(InvalidInputError, match=r"methods: .*; name at least one, and none twice"):
             arms_by_name(names, "pd1/mini:1.0.0")
 
 
-def test_the_demonstration_is_what_it_always_was():
+def test_the_demonstration_has_a_model_and_a_simple_rule_of_each_kind():
     experiment = demonstration(Path("r"), seeds=(0, 1), iterations=7, steps=1500)
     assert (experiment.dataset, experiment.preparation) == ("pd1/mini:1.0.0", "paper")
     assert (experiment.protocol, experiment.seeds, experiment.iterations) == ("held-out-related", (0, 1), 7)
-    assert list(experiment.arms) == ["H-NLL", "H-EKL", "STBO", "Rand"]
+    assert list(experiment.arms) == ["H-NLL", "H-EKL", "STBO", "Best-average", "Rand"]
     training = experiment.arms["H-NLL"].method.training
-    assert (training.steps, training.points_per_task, training.learning_rate) == (1500, 50, 1e-3)
+    assert (training.steps, training.points_per_task, training.learning_rate) == (1500, 50, 1e-2)
     assert experiment.arms["H-EKL"].method.training.iterations == 100
     assert experiment.arms["STBO"].method.iterations == 100
-    hidden = {arm.method.architecture.hidden for label, arm in experiment.arms.items() if label != "Rand"}
+    models = [experiment.arms[label].method for label in ("H-NLL", "H-EKL", "STBO")]
+    hidden = {method.architecture.hidden for method in models}
     assert hidden == {(32, 32)}

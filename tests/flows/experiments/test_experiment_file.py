@@ -46,6 +46,7 @@ def test_everything_can_be_said(tmp_path):
         not_tested = ["a", "b"]
         seeds = 2
         iterations = 9
+        repeats = true
 
         [arms."H-NLL of few"]
         method = "H-NLL"
@@ -74,7 +75,26 @@ def test_everything_can_be_said(tmp_path):
     }
     assert (experiment.raw, experiment.preparation) == (Path("files"), "syne_tune")
     assert (experiment.protocol, experiment.not_tested) == ("all-but-test-task", ("a", "b"))
-    assert (experiment.seeds, experiment.iterations) == ((0, 1), 9)
+    assert (experiment.seeds, experiment.iterations, experiment.repeats) == ((0, 1), 9, True)
+
+
+def test_arms_begin_from_the_papers_settings_where_the_file_or_the_arm_says_so(tmp_path):
+    arm = '[arms.{}]\nmethod = "H-NLL"\n'
+    text = SMALLEST + arm.format("first") + arm.format("second") + 'settings = "{}"\n'
+    said = read(tmp_path, text.format("paper")).arms
+    assert said["first"].method == HNLL()
+    assert said["second"].method.training == NLLTraining.paper()
+    everywhere = text.replace('1.0.0"', '1.0.0"\nsettings = "paper"').format("default")
+    said = read(tmp_path, everywhere).arms
+    assert said["first"].method.training == NLLTraining.paper()
+    assert said["second"].method == HNLL()
+
+
+def test_tasks_to_train_on_and_to_test_are_lists_of_names_and_patterns(tmp_path):
+    said = read(tmp_path, SMALLEST.replace('1.0.0"', '1.0.0"\ntrain = ["a", "b-*"]\ntest = ["c"]'))
+    assert (said.train, said.test) == (("a", "b-*"), ("c",))
+    example = read_experiment(EXAMPLES / "chosen_tasks.toml", Path("runs"))
+    assert example.test == ("digits-simple_cnn-20", "breast_cancer-*")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +107,9 @@ def test_everything_can_be_said(tmp_path):
         (":1.0.0", "", "dataset 'pd1/mini' names no version"),
         ('1.0.0"', '1.0.0"\nseeds = 1.5', "experiment.seeds: 1.5"),
         ('1.0.0"', '1.0.0"\nprotocol = "none"', "experiment.protocol: 'none'"),
+        ('1.0.0"', '1.0.0"\ntest = "a"', "experiment.test: 'a'"),
+        ('1.0.0"', '1.0.0"\ntest = ["a"]\nprotocol = "hpob"', "protocol stands beside train or test"),
+        ('1.0.0"', '1.0.0"\ntest = ["a"]\nnot_tested = ["b"]', "experiment: train and test stand beside"),
         ('method = "Rand"', "", "arms.Rand.method: the field is missing"),
         ('"Rand"', '"Rando"', "arms.Rand: unknown method 'Rando'"),
         ('"Rand"', '"Rand"\ntraining_tasks = 0', "arms.Rand: training_tasks = 0 is not positive"),
@@ -115,7 +138,8 @@ def test_the_examples_of_all_ten_methods_differ_in_the_data_only():
         read_experiment(EXAMPLES / name, Path("runs"))
         for name in ("ten_methods.toml", "taskset_ten_methods.toml")
     )
-    assert set(first.arms) == set(METHODS) - {"H-Sum", "H-Mix", "Mix"}
+    of_the_paper = "H-NLL", "H-EKL", "FSBO", "ABLR", "MIMO", "RFGP", "MAF", "Rand", "STBO", "STBOH"
+    assert set(first.arms) == set(of_the_paper) <= set(METHODS)
     assert first.arms == second.arms
     assert (first.seeds, first.iterations) == (second.seeds, second.iterations)
     assert (first.dataset, second.dataset) == ("pd1/mini:1.0.0", "trials/taskset:1.0.0")

@@ -75,7 +75,10 @@ def test_the_protocols_of_pd1(data_dir):
     single = lay_out("pd1/mini:1.0.0", None, "all-but-test-task", ("one-b",), data_dir)
     assert set(single.folds) == {"one-a", "two-a"}
     assert [task.name for task in single.tests] == ["one-a", "two-a"]
-    assert related.repeats
+    assert not related.repeats
+    again = lay_out("pd1/mini:1.0.0", None, "held-out-related", (), data_dir, repeats=True)
+    assert again.repeats
+    assert again.protocol != related.protocol
     assert single.run_seeds(3) == (3,)
     assert related.protocol != single.protocol
 
@@ -106,6 +109,27 @@ def test_the_task_that_the_paper_does_not_test_is_not_tested(data_dir):
 def test_what_the_data_do_not_hold_is_refused(data_dir, dataset, protocol, not_tested, message):
     with pytest.raises(InvalidInputError, match=message):
         lay_out(dataset, None, protocol, not_tested, data_dir)
+
+
+def test_the_protocol_of_hpo_b_has_no_repeats(data_dir):
+    with pytest.raises(InvalidInputError, match=r"hpob/4796:1\.0\.0: .*leave repeats out"):
+        lay_out("hpob/4796:1.0.0", None, "hpob", (), data_dir, repeats=True)
+
+
+def test_tasks_that_are_named_replace_the_rule_of_the_protocol(data_dir):
+    named = {"train": ("one-*",), "test": ("one-b", "two-?")}
+    bed = lay_out("pd1/mini:1.0.0", None, "held-out-related", (), data_dir, **named)
+    assert {
+        name: ([task.name for task in fold.training.tasks], [task.name for task in fold.tests])
+        for name, fold in bed.folds.items()
+    } == {"test tasks": (["one-a", "one-b"], ["two-a"]), "one-b": (["one-a"], ["one-b"])}
+    # Any dataset has tasks to name: HPO-B's splits and beginnings do not bind.
+    hpob = lay_out("hpob/4796:1.0.0", None, "hpob", (), data_dir, repeats=True, test=("s-4",))
+    assert [task.name for task in hpob.folds["s-4"].training.tasks] == ["s-1", "s-2", "s-3", "s-5"]
+    assert hpob.repeats
+    assert not hpob.normalised
+    with pytest.raises(InvalidInputError, match=r"no task matches 'tow-\*'; the nearest is 'two-a'"):
+        lay_out("pd1/mini:1.0.0", None, "held-out-related", (), data_dir, test=("tow-*",))
 
 
 def test_every_dataset_has_the_protocol_of_the_paper(data_dir):

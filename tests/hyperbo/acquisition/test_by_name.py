@@ -39,6 +39,11 @@ def test_values_are_the_formulas_in_float64(seed: int, best: float | None) -> No
         found = acquisition_values(name, mean, variance, noise_variance=noise, best=best, coefficient=1.8)
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, values, rtol=1e-10, atol=1e-10)
+    found = acquisition_values(
+        "probability_of_improvement", mean, variance, noise_variance=noise, best=best, threshold=0.4
+    )
+    target = 0.0 if best is None else best + 0.4
+    np.testing.assert_allclose(found, (mean - target) / deviation, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def by_hand(
 
 @pytest.fixture(scope="module")
 def simulation() -> Simulation:
-    return simulate(gp_runs(), ITERATIONS)
+    return simulate(gp_runs(), ITERATIONS, repeats=True)
 
 
 def test_choices_and_predictions_are_those_of_a_plain_loop(simulation: Simulation) -> None:
@@ -69,13 +69,13 @@ def test_choices_and_predictions_are_those_of_a_plain_loop(simulation: Simulatio
     assert any(len(set(row)) > 2 for row in choices)
 
 
-def test_the_protocol_of_hpo_b_starts_from_given_trials_and_repeats_none() -> None:
+def test_runs_start_from_given_trials_and_repeat_none_unless_they_may() -> None:
     initial = ((0, 3), (8, 1), (2, 6))
     runs = [
         Run(policy(seed), task, seed, rows)
         for seed, task, rows in zip(range(3), DATA.tasks, initial, strict=True)
     ]
-    found = simulate(runs, 3, repeats=False)
+    found = simulate(runs, 3)
     expected = [by_hand(run.policy.fitted.gp, run.task, 3, run.initial, repeats=False)[0] for run in runs]
     np.testing.assert_array_equal(found.choices, expected)
     assert all(len({*row, *rows}) == 5 for row, rows in zip(expected, initial, strict=True))
@@ -84,12 +84,22 @@ def test_the_protocol_of_hpo_b_starts_from_given_trials_and_repeats_none() -> No
     assert any(len({*row, *rows}) < 5 for row, rows in zip(again.tolist(), initial, strict=True))
 
 
+def test_a_run_that_has_observed_every_trial_goes_on_with_repeats() -> None:
+    runs = [Run(policy(seed), DATA.tasks[0], seed, (1, 3)) for seed in (0, 1)]
+    found = simulate(runs, 6)
+    for row in found.require_usable().choices:
+        assert sorted(row[:3]) == [0, 2, 4]
+        assert set(row[3:]) <= set(range(5))  # no padding, and no failure
+    longer = [Run(policy(0), task, 0, (1, 3)) for task in DATA.tasks]
+    np.testing.assert_array_equal(simulate(longer, 6).choices[0], found.choices[0])
+
+
 def test_the_number_of_runs_per_call_changes_nothing(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulate_module, "CPU_RUNS_PER_DEVICE", 3)  # the last call is padded
     calls: list[tuple[int, int]] = []
-    again = simulate(gp_runs(), ITERATIONS, progress=lambda *call: calls.append(call))
+    again = simulate(gp_runs(), ITERATIONS, repeats=True, progress=lambda *call: calls.append(call))
     np.testing.assert_array_equal(again.choices, simulation.choices)
     np.testing.assert_array_equal(again.mean, simulation.mean)
     per_call = 3 * jax.device_count()
@@ -123,7 +133,7 @@ def test_a_run_with_a_score_that_is_no_number_fails_alone(
     runs = gp_runs()
     runs[2] = Run(replace(policy(0), fitted=prior_in_use(broken, 4)), DATA.tasks[2], 8)
     monkeypatch.setattr(simulate_module, "CPU_RUNS_PER_DEVICE", 3)  # as above: nothing is compiled anew
-    found = simulate(runs, ITERATIONS)
+    found = simulate(runs, ITERATIONS, repeats=True)
     reason = "GPPolicy scored a candidate NaN on task 't2' with seed 8, in iteration 1"
     assert found.failures == (None, None, reason, None, None, None, None)
     others = [0, 1, 3, 4, 5, 6]
@@ -142,19 +152,18 @@ def rand(task: Task, seed: int) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("runs", "iterations", "repeats", "message"),
+    ("runs", "iterations", "message"),
     [
-        ([], 3, True, "no run to simulate"),
-        ([rand(DATA.tasks[0], 0)], 0, True, "iterations = 0 is not positive"),
-        ([rand(DATA.tasks[0], 0), Run(policy(0), DATA.tasks[0], 0)], 3, True, "differ in structure"),
-        ([rand(DATA.tasks[0], 0), replace(rand(DATA.tasks[0], 0), initial=(1,))], 3, True, "initial rows"),
-        ([replace(rand(DATA.tasks[0], 0), initial=(1, 2))], 4, False, "5 trials are too few for 4"),
+        ([], 3, "no run to simulate"),
+        ([rand(DATA.tasks[0], 0)], 0, "iterations = 0 is not positive"),
+        ([rand(DATA.tasks[0], 0), Run(policy(0), DATA.tasks[0], 0)], 3, "differ in structure"),
+        ([rand(DATA.tasks[0], 0), replace(rand(DATA.tasks[0], 0), initial=(1,))], 3, "initial rows"),
     ],
-    ids=["none", "iterations", "structures", "initial", "too few"],
+    ids=["none", "iterations", "structures", "initial"],
 )
-def test_what_cannot_be_run_is_refused(runs: list[Run], iterations: int, repeats: bool, message: str) -> None:
+def test_what_cannot_be_run_is_refused(runs: list[Run], iterations: int, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        simulate(runs, iterations, repeats=repeats)
+        simulate(runs, iterations)
 
 
 def test_initial_rows_must_be_rows_of_the_task() -> None:
@@ -171,7 +180,8 @@ class AllEqual(RandPolicy):
 
 
 def test_equal_scores_are_broken_at_random_among_true_candidates() -> None:
-    choices = simulate([Run(AllEqual(), task, seed) for seed in range(300) for task in DATA.tasks[:2]], 2)
+    runs = [Run(AllEqual(), task, seed) for seed in range(300) for task in DATA.tasks[:2]]
+    choices = simulate(runs, 2, repeats=True)
     for number, size in enumerate((5, 9)):
         of_task = choices.choices[number::2]
         assert of_task.max() < size
@@ -180,16 +190,22 @@ def test_equal_scores_are_broken_at_random_among_true_candidates() -> None:
     assert np.isnan(choices.deviation).all()
 
 
-def test_rand_is_uniform_over_the_true_candidates_and_repeats_by_seed() -> None:
+def test_rand_is_uniform_over_the_true_candidates() -> None:
     runs = [rand(task, seed) for seed in range(400) for task in DATA.tasks[:2]]
-    choices = simulate(runs, 4).choices
+    choices = simulate(runs, 4, repeats=True).choices
     for number, size in enumerate((5, 9)):
         of_task = choices[number::2]
         assert of_task.max() < size
         assert chisquare(np.bincount(of_task.ravel(), minlength=size)).pvalue > 1e-3
         pairs = of_task[:, 0] * size + of_task[:, 1]  # successive choices are independent: repeats happen
         assert chisquare(np.bincount(pairs, minlength=size * size)).pvalue > 1e-3
-    np.testing.assert_array_equal(simulate(runs[:2], 4).choices, choices[:2])
+    np.testing.assert_array_equal(simulate(runs[:2], 4, repeats=True).choices, choices[:2])
+    once = simulate(runs, 4).choices
+    assert all(len(set(row)) == 4 for row in once)
+    for number, size in enumerate((5, 9)):
+        for iteration in (0, 3):  # each is uniform also where none is observed twice
+            of_task = once[number::2, iteration]
+            assert chisquare(np.bincount(of_task, minlength=size)).pvalue > 1e-3
 
 
 def test_rand_does_not_depend_on_the_padding() -> None:

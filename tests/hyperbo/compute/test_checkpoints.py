@@ -30,7 +30,7 @@ from hyperbo.pretrain import (
 ARCHITECTURE = Architecture((3,))
 DATA = with_blocks(tuning_data((3, 9, 6)), matched_block(("t0", "t1", "t2"), 4, seed=1))
 JOBS = (Job(DATA, 0), Job(DATA.hold_out("d1"), 1), Job(DATA, 2, (1.0, 2.0, 3.0)))
-# Of NLL, all that a state can hold: optimiser, random key, weights of group DRO, an early stop.
+# Of NLL, all that a state can hold: optimiser, random key, weights of group DRO, a plateau of the loss.
 NLL = NLLTraining(
     steps=60,
     points_per_task=4,
@@ -38,7 +38,7 @@ NLL = NLLTraining(
     steps_per_call=2,
     tasks_per_step=2,
     group_dro_step=0.05,
-    stop_after=12,
+    patience=12,
 )
 # Several starts, which stop early one after the other; the last call is shorter.
 EKL = EKLTraining(iterations=59, restarts=2, tolerance=1e-4, iterations_per_call=2)

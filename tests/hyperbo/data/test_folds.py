@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
 
-from hyperbo.data.folds import all_but_test_task, given_split, held_out_related
+from hyperbo.data.folds import all_but_test_task, chosen_tasks, given_split, held_out_related, matching_tasks
 from hyperbo.errors import InvalidInputError
 
 _TASKS = tuning_data((3, 4, 5, 6))
@@ -82,3 +82,26 @@ def test_no_value_of_a_test_task_is_in_the_training_data(folds):
 def test_folds_that_cannot_be_are_refused(fold, message):
     with pytest.raises(InvalidInputError, match=message):
         fold()
+
+
+def test_named_tasks_are_trained_on_and_tested_but_none_by_what_was_learned_from_it():
+    assert described(chosen_tasks(DATA, ["t0", "t[12]"], ["t3", "t1"])) == {
+        "test tasks": (["t0", "t1", "t2"], ["t3"], ("t0",)),
+        "t1": (["t0", "t2"], ["t1"], ()),
+    }
+    assert described(chosen_tasks(DATA, ["t2", "t?"], ["t0"])) == {
+        "t0": (["t1", "t2", "t3"], ["t0"], ("t3",))
+    }
+    # A side that is not given is all tasks.
+    assert described(chosen_tasks(DATA, (), ())) == described(all_but_test_task(DATA))
+
+
+def test_a_pattern_without_a_task_and_a_fold_without_training_are_refused():
+    with pytest.raises(InvalidInputError, match="no task matches 't9_\\*'; the nearest is 't"):
+        chosen_tasks(DATA, ["t*"], ["t1", "t9_*"])
+    with pytest.raises(InvalidInputError, match="nothing to train on for 't1'"):
+        chosen_tasks(DATA, ["t1"], ["t0", "t1"])
+    bracket = replace(
+        DATA, tasks=tuple(replace(task, name=f"{task.name}[a]") for task in DATA.tasks), blocks=()
+    )
+    assert matching_tasks(bracket, ["t1[a]"]) == ("t1[a]",)

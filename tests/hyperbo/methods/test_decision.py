@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from gp_cases import matched_block, random_gp, tuning_data, with_blocks
 
 from hyperbo.acquisition import acquisition_values
+from hyperbo.data.tuning_data import Task
 from hyperbo.gp.candidate_posterior import CandidatePosterior
 from hyperbo.methods import (
     ABLR,
@@ -21,6 +25,7 @@ from hyperbo.methods import (
     Method,
     Scores,
 )
+from hyperbo.methods.decision import THRESHOLD_UNITS
 from hyperbo.methods.pretrained import PretrainedMethod
 from hyperbo.pretrain import Job, NLLTraining, SumTraining
 
@@ -30,10 +35,14 @@ NOISE, BEST = 0.2, 1.1
 MASK = np.array([True, True, True, False])
 
 
-def scores(decision: AcquisitionDecision, step: int = 2, training_tasks: int = 8) -> Scores:
+def scores(
+    decision: AcquisitionDecision, step: int = 2, training_tasks: int = 8, best: float = BEST, **known: float
+) -> Scores:
     with jax.enable_x64(True):
         found = decision.scores(
-            *map(jnp.asarray, (MEAN, VARIANCE, NOISE, BEST, MASK, training_tasks, step)), jax.random.key(3)
+            *map(jnp.asarray, (MEAN, VARIANCE, NOISE, best, MASK, training_tasks, step)),
+            jax.random.key(3),
+            **known,
         )
         return jax.tree.map(np.asarray, found)
 
@@ -43,6 +52,55 @@ def test_scores_are_the_acquisition_values_with_the_prediction_of_an_observation
     np.testing.assert_allclose(found.values, (MEAN - BEST - 0.1) / np.sqrt(VARIANCE + NOISE), rtol=1e-9)
     np.testing.assert_array_equal(found.mean, MEAN)
     np.testing.assert_allclose(found.deviation, np.sqrt(VARIANCE + NOISE), rtol=1e-12)
+
+
+def test_the_threshold_of_pi_is_a_multiple_of_the_spread_unless_it_is_absolute() -> None:
+    deviation = np.sqrt(VARIANCE + NOISE)
+    for settings, known, threshold in (
+        ({}, {"spread": 0.4}, 0.04),
+        ({}, {}, 0.1),  # no training task: a spread of 1
+        ({"threshold": 0.5}, {"spread": 0.4}, 0.2),
+        ({"threshold_unit": "absolute"}, {"spread": 0.4}, 0.1),
+        ({"threshold": 0.0}, {"spread": 0.4}, 0.0),
+    ):
+        decision = AcquisitionDecision(**settings)
+        np.testing.assert_allclose(
+            scores(decision, **known).values, (MEAN - BEST - threshold) / deviation, rtol=1e-9
+        )
+        # Before any observation the value to exceed is 0, whatever the threshold.
+        np.testing.assert_allclose(
+            scores(decision, best=-np.inf, **known).values, MEAN / deviation, rtol=1e-9
+        )
+
+
+def test_the_spread_of_training_data_reaches_every_policy_that_learns_from_them() -> None:
+    data = tuning_data((5, 9, 7), seed=3)
+    data = replace(data, tasks=tuple(replace(task, y=10.0 * task.y) for task in data.tasks))
+    spread = np.median([np.sqrt(np.mean((task.y - task.y.mean()) ** 2)) for task in data.tasks])
+    assert data.spread == pytest.approx(spread, rel=1e-12)
+    flat = replace(data, tasks=tuple(replace(task, y=0.0 * task.y) for task in data.tasks))
+    assert flat.spread == 1.0
+    task, training = data.tasks[0], NLLTraining(steps=2, steps_per_call=2, points_per_task=5)
+    (fitted,) = (method := HNLL(training=training)).fit([Job(data, 1)])
+    kept = method.in_use(fitted.gp, data)  # as for a prior that is read from a file
+    for known, settings in ((fitted, method), (kept, method), (kept, replace(method, refit_iterations=2))):
+        policy = settings.policy(known, task)
+        found, absolute = (
+            first_scores_after_an_observation(
+                replace(policy, decision=AcquisitionDecision(threshold_unit=unit)), task
+            )
+            for unit in THRESHOLD_UNITS
+        )
+        moved = (absolute.values - found.values) * found.deviation
+        np.testing.assert_allclose(moved, 0.1 * spread - 0.1, rtol=1e-6)
+
+
+def first_scores_after_an_observation(policy: Any, task: Task) -> Scores:
+    with jax.enable_x64(True):
+        policy = jax.tree.map(jnp.asarray, policy)
+        state = policy.start(jnp.asarray(task.x), jnp.ones(len(task.y), bool), 1)
+        state = policy.observe(state, jnp.asarray(0), jnp.asarray(2), jnp.asarray(task.y[2]))
+        return policy.score(state, jnp.asarray(1), jax.random.key(0))[1]
 
 
 def test_padding_has_no_say_in_the_estimated_maximum() -> None:
@@ -81,7 +139,7 @@ def test_the_posterior_over_candidates_is_that_of_dense_algebra() -> None:
     np.testing.assert_allclose(posterior.variance, variance, rtol=0, atol=1e-10)
 
 
-def test_every_registered_method_has_the_papers_settings_without_arguments_and_keeps_the_protocol() -> None:
+def test_every_registered_method_has_settings_without_arguments_and_keeps_the_protocol() -> None:
     for settings in METHODS.values():
         assert isinstance(settings(), Method)
     assert (FSBO().architecture.mean, FSBO().architecture.kernel) == ("zero", "matern52")
@@ -89,7 +147,7 @@ def test_every_registered_method_has_the_papers_settings_without_arguments_and_k
     for settings in (HNLL, FSBO, ABLR):
         method = settings()
         assert isinstance(method, PretrainedMethod)
-        assert method.training == NLLTraining(50_000, 50, 1e-3)
+        assert method.training == NLLTraining()
         assert method.architecture.hidden == (32, 32)
 
 

@@ -8,11 +8,26 @@ import pytest
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HNLL, MIMO, RFGP, STBO, STBOH, AcquisitionDecision, HMix, Mix
+from hyperbo.methods import (
+    CGP,
+    EGP,
+    HNLL,
+    MIMO,
+    RFGP,
+    RGPE,
+    STBO,
+    STBOH,
+    AcquisitionDecision,
+    HAdd,
+    HMix,
+    Mix,
+    ScaMLGP,
+)
 from hyperbo.methods.maf.policy_gradient import PolicyGradient
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
 from hyperbo.methods.multi_task.model import MultiTaskTraining
+from hyperbo.methods.transfer.quantiles import QuantileTraining
+from hyperbo.pretrain.task_gp import TaskGP
 
 CORRECTED = {"decision": AcquisitionDecision(correct_variance=True)}
 NAN = float("nan")
@@ -23,6 +38,8 @@ NAN = float("nan")
     [
         (AcquisitionDecision, {"acquisition": "thompson"}, "'thompson'"),
         (AcquisitionDecision, {"coefficient": -1.0}, "coefficient"),
+        (AcquisitionDecision, {"threshold": NAN}, "threshold"),
+        (AcquisitionDecision, {"threshold_unit": "sigma"}, "'sigma'.*spread or absolute"),
         # There is no prior from tasks to correct.
         *((kind, CORRECTED, "decision.correct_variance") for kind in (STBO, STBOH, MIMO, RFGP)),
         (HNLL, {"refit_iterations": -1}, "refit_iterations"),
@@ -58,6 +75,16 @@ NAN = float("nan")
         (PolicyGradient, {"learning_rate": NAN}, "learning_rate"),
         (PolicyGradient, {"entropy_weight": -0.1}, "entropy_weight"),
         (PolicyGradient, {"epochs": 0}, "epochs"),
+        (RGPE, {"samples": 0}, "samples"),
+        *((kind, CORRECTED, "decision.correct_variance") for kind in (RGPE, CGP, ScaMLGP)),
+        (CGP, {"lengthscales": (0.1, 0.0)}, "lengthscales"),
+        (CGP, {"noise_variances": ()}, "noise_variances"),
+        (QuantileTraining, {"hidden": ()}, "hidden"),
+        (QuantileTraining, {"learning_rates": (0.1, NAN)}, "learning_rates"),
+        (EGP, {"prior_tasks": 0.0}, "prior_tasks"),
+        (ScaMLGP, {"iterations": 0}, "iterations"),
+        (HAdd, {"amplitudes": ()}, "amplitudes"),
+        (HAdd, {"refit_iterations": 3}, "refit_iterations"),
         (TaskGP, {"points": 0}, "points"),
         (TaskGP, {"architecture": Architecture((8,))}, "features"),
     ],

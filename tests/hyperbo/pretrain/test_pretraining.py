@@ -306,7 +306,7 @@ def test_ekl_is_the_same_alone_and_does_not_see_held_out_tasks(ekl_models: list[
     [
         *(
             (NLLTraining, {name: 0}, name)
-            for name in ("steps", "steps_per_call", "tasks_per_step", "stop_after")
+            for name in ("steps", "steps_per_call", "tasks_per_step", "patience")
         ),
         (NLLTraining, {"steps": 501}, "steps"),
         (NLLTraining, {"points_per_task": -1}, "points_per_task"),

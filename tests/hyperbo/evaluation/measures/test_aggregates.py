@@ -388,6 +388,19 @@ def test_summary(records, metadata, regrets):
     assert "median over 5 runs" in str(summary_table(regrets, "run").title)
 
 
+def test_means_over_tasks_and_seeds_stand_beside_medians_where_regret_is_normalised(regrets):
+    by_hand = {t: [np.mean(regrets.values[row, :, :, t - 1]) for row in range(4)] for t in (1, 10, 30)}
+    frame = summary_frame(regrets, means=True)
+    for t, means in by_hand.items():
+        np.testing.assert_allclose(frame[f"mean_{t}"], means, rtol=1e-12)
+    at = regret_at_budgets(regrets, (1, 10, 30)).pivot(index="method", columns="iteration", values="mean")
+    np.testing.assert_allclose(at.loc[list(regrets.methods), 30], by_hand[30], rtol=1e-12)
+    table = summary_table(regrets, "run", normalised=True)
+    assert "Mean normalised regret, 6 of 6 tasks, median, and mean over 5 runs" in str(table.title)
+    headers = [str(column.header) for column in table.columns]
+    assert headers[1:7] == [f"{what} at {t}" for what in ("regret", "mean") for t in (1, 10, 30)]
+
+
 # Few distinct values, so that ties and zero regret are common.
 OBSERVATIONS = st.tuples(*(st.integers(1, 4) for _ in range(3)), st.integers(1, 8)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-4, 4).map(lambda i: i / 64))

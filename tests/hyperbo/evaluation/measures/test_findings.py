@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pages import text_of
 
-from hyperbo.evaluation.measures.findings import findings_about, number
+from hyperbo.evaluation.measures.findings import findings_about, number, simplest_ahead
 from hyperbo.evaluation.pages.report import write_report
 from hyperbo.evaluation.records.run_array import RunArray
 
@@ -97,3 +97,63 @@ def test_one_seed_decides_nothing(records, metadata, tmp_path):
 )
 def test_numbers_are_plain_below_a_million(value, digits, expected):
     assert number(value, digits) == expected
+
+
+def ahead(levels, methods=None):
+    """The sentence for one task and three seeds; levels by label, after 1 to 12 iterations."""
+    values = np.array([np.tile(level, (1, 3, 1)) for level in levels.values()])
+    names = methods or {}
+    metadata = {"methods": {label: {"method": names[label]} if label in names else {} for label in levels}}
+    return simplest_ahead(RunArray(tuple(levels), ("t",), (0, 1, 2), values), metadata)
+
+
+EARLY, LATE = np.repeat([0.1, 0.9], [10, 2]), np.repeat([0.8, 0.2], [10, 2])
+
+
+def test_best_average_is_said_to_be_ahead_at_the_budgets_where_it_is():
+    said = ahead({"H-NLL": LATE, "STBO": LATE + 0.1, "Best-average": EARLY})
+    assert "ahead of all models" in said
+    assert "after 10 iterations Best-average has the mean simple regret 0.1" in said
+    assert "H-NLL, has 0.8" in said
+    assert "12 iterations" not in said
+    assert "12 iterations Best-average" in ahead({"H-NLL": EARLY, "Best-average": LATE})
+    assert said.count("has the mean") == 1
+    assert (
+        ahead({"H-NLL": LATE, "Best-average": EARLY - 0.05 + (EARLY > 0.5) * -0.8}).count("has the mean") == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        {"H-NLL": EARLY, "Best-average": EARLY},
+        {"H-NLL": EARLY, "Best-average": EARLY - 1e-12},
+        {"H-NLL": EARLY, "Best-average": EARLY + 0.1},
+        {"H-NLL": LATE, "Rand": np.zeros(12), "Best-average": EARLY},
+        {"H-NLL": LATE, "Portfolio": EARLY},
+        {"Rand": LATE, "Portfolio": LATE, "Best-average": EARLY},
+    ],
+)
+def test_nothing_is_said_where_best_average_is_not_ahead_of_a_model(levels):
+    assert ahead(levels) is None
+
+
+def test_labels_do_not_matter_and_a_portfolio_may_be_ahead():
+    levels = {"ours": LATE, "greedy": EARLY - 0.05, "average": EARLY, "fewer": EARLY + 0.01}
+    methods = {"greedy": "Portfolio", "average": "Best-average", "fewer": "Best-average", "ours": "H-EKL"}
+    assert "iterations average has" in ahead(levels, methods)
+    assert "ours, has" in ahead(levels, methods)
+
+
+def test_the_page_begins_with_what_is_ahead(records, metadata, tmp_path):
+    rows = records[records["method"].isin(["H-NLL", "Rand"]) & (records["iteration"] <= 3)].copy()
+    rows = rows[rows["task"] == "easy"]
+    rows["y"] = rows["y_max"] - 0.5 * (rows["method"] == "H-NLL")
+    metadata |= {
+        "methods": {"H-NLL": {}, "Rand": {"method": "Best-average"}},
+        "tasks": ["easy"],
+        "iterations": 3,
+    }
+    write_report(rows, metadata, tmp_path / "r.html")
+    text = text_of(ElementTree.fromstring((tmp_path / "r.html").read_text(encoding="utf-8")))
+    assert text.index("The simplest use of the training tasks") < text.index("the mean simple regret over")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from pages import text_of
 
+from hyperbo.evaluation.measures.findings import number
+from hyperbo.evaluation.measures.regret import simple_regrets
 from hyperbo.evaluation.pages.context import METHOD_LINES, warping_of
 from hyperbo.evaluation.pages.report import write_report
 from hyperbo.methods import METHODS
@@ -58,7 +60,12 @@ def test_regret_and_y_are_explained_in_terms_of_the_objective(records, metadata,
     assert "NLL" not in said
 
     records = records.assign(y_min=records.groupby("task")["y"].transform("min"))
-    said = entries(write_report(records, metadata | {"regret": "normalised"}, tmp_path / "r.html"))
+    normalised = metadata | {"regret": "normalised"}
+    path = write_report(records, normalised, tmp_path / "r.html")
+    said = entries(path)
+    mean = simple_regrets(records, normalised).values[..., -1].mean()
+    page = path.read_text(encoding="utf-8")
+    assert f"{number(float(mean))}</td></tr>" in page[page.index("as HPO-B reports it") :]
     assert "divided by the range of y on the task" in said["Regret"]
     assert "A regret of 0.1" not in said["y"]
 

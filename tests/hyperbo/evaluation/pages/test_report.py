@@ -16,8 +16,10 @@ from hyperbo.evaluation.measures.comparisons import paired_comparison
 from hyperbo.evaluation.measures.correlations import correlate_losses, quantity_name
 from hyperbo.evaluation.measures.findings import findings_about, headline, number
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
+from hyperbo.evaluation.measures.repeats import measure_repeats
 from hyperbo.evaluation.measures.spread import Band
 from hyperbo.evaluation.pages.report import write_report
+from hyperbo.evaluation.pages.sections import repeats_section
 
 SVG = "{http://www.w3.org/2000/svg}svg"
 
@@ -107,6 +109,10 @@ def test_predictions_and_losses_are_shown_where_they_are(page, predicted, losses
     assert len([e for e in root.iter(SVG) if e.get("role") == "img"]) == 4 + 3 + 1 + 4 + 2
 
     assert "calibration cannot be judged" in plain
+    # Some runs of the records repeat candidates; none is long enough to stand still.
+    share = measure_repeats(predicted, "H-NLL").share
+    assert f"H-NLL{100 * share:.1f} %shorter than 40" in text
+    assert repeats_section(predicted[predicted["iteration"] == 1], metadata)["repeats"] == []
     assert "Losses" not in plain
     assert "Without predictions: H-EKL, STBO, Rand." in text
     own = measure_calibration(predicted, "H-NLL")

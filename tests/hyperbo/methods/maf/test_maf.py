@@ -41,10 +41,10 @@ from hyperbo.methods.maf.policy_gradient import (
     generalised_advantages,
     loss,
 )
-from hyperbo.methods.maf.task_gp import TaskGP
 from hyperbo.methods.maf.training import MAFTraining
 from hyperbo.methods.protocol import Policy
 from hyperbo.pretrain import Job, TrainingError
+from hyperbo.pretrain.task_gp import TaskGP
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -328,7 +328,8 @@ def fitted() -> list[TrainedAcquisition]:
 
 @pytest.fixture(scope="module")
 def simulation(fitted: list[TrainedAcquisition]) -> Simulation:
-    return simulate([Run(METHOD.policy(fitted[0], task), task, 0) for task in (*KNOWN, *NEW)], HORIZON)
+    runs = [Run(METHOD.policy(fitted[0], task), task, 0) for task in (*KNOWN, *NEW)]
+    return simulate(runs, HORIZON, repeats=True)  # as in its training
 
 
 @pytest.mark.slow

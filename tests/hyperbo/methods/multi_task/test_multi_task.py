@@ -262,7 +262,7 @@ def test_a_refit_is_training_on_all_observations_from_the_last_model(
         np.abs(again.model.embeddings - after.model.embeddings).max() > 1e-3
     )  # goes on, does not start anew
     np.testing.assert_allclose(
-        scores.values, (scores.mean - state.best - 0.1) / scores.deviation, rtol=0, atol=1e-6
+        scores.values, (scores.mean - state.best - 0.1 * data.spread) / scores.deviation, rtol=0, atol=1e-6
     )
 
 
