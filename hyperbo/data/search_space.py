@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from hyperbo.errors import InvalidInputError
 
 Scaling = Literal["linear", "log", "log1m"]
+# A value outside of its range by this share of the scaled width is a rounding.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,27 @@ class Parameter:
         low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
         return (self._scale(raw) - low) / (high - low)
 
+    def outside(self, raw: Float64[np.ndarray, "*n"]) -> Bool[np.ndarray, "*n"]:
+        """Whether values lie outside of the range, a rounding or more; NaN does."""
+        return ~((raw >= self.lower) & (raw <= self.upper))
+
+    def accepts(self, raw: Float64[np.ndarray, "*n"]) -> Bool[np.ndarray, "*n"]:
+        """Whether values lie in the range, or a rounding outside.
+
+        A rounding is at most `ROUNDING` of the scaled width, or has the float32 of the bound: near a momentum
+        of one, that of a float32 is more.
+
+        >>> Parameter("power", 0.0, 2.0).accepts(np.array([1.0, 2.000001, 2.00001])).tolist()
+        [True, True, False]
+        """
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            unit, short = self.to_unit(raw), np.asarray(raw, np.float32)
+            bounds = np.array([self.lower, self.upper], np.float32)
+        near = (unit >= -ROUNDING) & (unit <= 1.0 + ROUNDING)
+        # Where float32 has no such number, all are 0 or infinite to it.
+        usable = bounds[np.isfinite(bounds) & (bounds != 0.0)]
+        return ~self.outside(raw) | near | np.isin(short, usable)
+
     def raw_value(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
         """Map coordinates to raw values, those outside [0, 1] too: the inverse of `to_unit`."""
         low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
@@ -113,26 +136,31 @@ class SearchSpace:
         return len(self.parameters)
 
     def to_unit(self, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Map raw hyperparameters, one row per point, to the unit cube.
+        """Map raw hyperparameters, one row per point, to the unit cube; roundings outside are clipped.
 
         Raises:
-          InvalidInputError: a value lies outside its declared range or is not finite, or the columns are
-            not the parameters.
+          InvalidInputError: a value lies outside its declared range by more than a rounding
+            (`Parameter.accepts`) or is not finite, or the columns are not the parameters.
         """
         raw = np.asarray(raw, np.float64)
         self._check_columns(raw)
         for column, parameter in enumerate(self.parameters):
             values = raw[:, column]
-            outside = ~((values >= parameter.lower) & (values <= parameter.upper))
-            if outside.any():
-                row = int(np.argmax(outside))
+            refused = ~parameter.accepts(values)
+            if refused.any():
+                row = int(np.argmax(refused))
                 raise InvalidInputError(
                     f"{parameter.name} = {values[row]} is outside [{parameter.lower}, {parameter.upper}]",
                     where=f"row {row}",
                     fix="correct the value or declare a wider search space",
                 )
-        columns = [p.to_unit(raw[:, i]) for i, p in enumerate(self.parameters)]
+        columns = [p.to_unit(np.clip(raw[:, i], p.lower, p.upper)) for i, p in enumerate(self.parameters)]
         return np.stack(columns, axis=1)
+
+    def outside(self, raw: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        """Which points have a raw value outside of its declared range, a rounding or more."""
+        columns = [each.outside(raw[:, column]) for column, each in enumerate(self.parameters)]
+        return np.any(columns, axis=0)
 
     def from_unit(self, unit: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
         """Map points of the unit cube, one per row, to raw hyperparameters.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Literal
+
+import numpy as np
 
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
@@ -58,7 +59,7 @@ class Trial:
 
 
 def validate(trial: Trial, space: SearchSpace) -> None:
-    """Check a trial against its search space.
+    """Check a trial against its search space; a value a rounding outside of its range is in order.
 
     Raises:
       InvalidInputError: names the trial's source and the field that is wrong.
@@ -84,7 +85,8 @@ def validate(trial: Trial, space: SearchSpace) -> None:
             raise InvalidInputError(
                 f"{parameter.name} = {value!r} is not a number", where=where, fix="write a number"
             )
-        if not math.isfinite(value) or not parameter.lower <= value <= parameter.upper:
+        inside = parameter.lower <= value <= parameter.upper
+        if not inside and not parameter.accepts(np.array([value], np.float64)).all():
             raise InvalidInputError(
                 f"{parameter.name} = {value!r} is outside [{parameter.lower}, {parameter.upper}]",
                 where=where,

@@ -183,7 +183,8 @@ class Tuner:
         """Add a trial that was run earlier or elsewhere.
 
         Args:
-          hyperparameters: a value for each parameter of the space.
+          hyperparameters: a value for each parameter of the space; one a rounding outside of its range
+            counts as the bound.
           objective: as in `tell`.
           infeasible: as in `tell`.
 

@@ -23,7 +23,7 @@ from pd1_builder.builder.recipe import Recipe
 from pd1_builder.builder.shards import write_shards
 from pd1_builder.version.content_hash import content_hash
 from pd1_builder.version.manifest import declared
-from pd1_builder.version.verification import count_duplicates, count_records
+from pd1_builder.version.verification import count_duplicates, count_records, count_rounded
 from pipelines.curate.assemble import Assembly, assemble
 from pipelines.curate.build import SUMMARY_NAME
 from pipelines.curate.elements import Block
@@ -46,6 +46,7 @@ class WrittenRecords:
       rejects: number of rejected rows.
       duplicates: number of records whose input occurs more than once in their task.
       blocks: the matched blocks.
+      rounded: number of records with a raw value a rounding outside of its declared range.
     """
 
     content_hash: str
@@ -53,6 +54,7 @@ class WrittenRecords:
     rejects: int
     duplicates: int
     blocks: tuple[Block, ...]
+    rounded: int
 
 
 class CuratedBuilder(FileReaderBuilder, skip_registration=True):  # pyright: ignore[reportCallIssue] - a keyword of TFDS's registry
@@ -186,17 +188,19 @@ def write_records(
     (folder / REJECTS_NAME).write_text("".join(lines), encoding="utf-8")
     counts: dict[str, dict[str, dict[str, int]]] = {split: {} for split in assembly.splits}
     repeats: list[int] = []
+    rounded: list[int] = []
 
     def write_split(split: str) -> Iterator[pa.Table]:
         for table in write_row_groups(assembly.read(split), folder / f"{split}.parquet"):
             count_records(table, counts[split])
             repeats.append(count_duplicates(table))
+            rounded.append(count_rounded(table, recipe.search_space))
             yield table
 
     identity = declared(recipe.search_space, recipe.parameters)
     hashed = content_hash(identity, {split: write_split(split) for split in assembly.splits})
     shutil.rmtree(work)
-    return WrittenRecords(hashed, counts, len(summary.rejects), sum(repeats), summary.blocks)
+    return WrittenRecords(hashed, counts, len(summary.rejects), sum(repeats), summary.blocks, sum(rounded))
 
 
 def _check(summary: Summary, assembly: Assembly, recipe: Recipe, max_reject_share: float) -> None:

@@ -159,6 +159,7 @@ def build_from_recipe(
                     {"id": b.block_id, "phase": b.phase, "tasks": list(b.tasks), "inputs": b.inputs}
                     for b in written.blocks
                 ),
+                rounded=written.rounded,
             )
             page = card(
                 manifest,

@@ -199,6 +199,13 @@ def _lineage(manifest: Manifest) -> list[str]:
         ("records whose input occurs more than once in their task", f"{manifest.duplicates:,}"),
         ("matched blocks", f"{len(manifest.blocks):,}"),
     ]
+    if manifest.rounded:
+        facts.append(
+            (
+                "records with a raw value a rounding outside of its range, where `x` is clipped",
+                f"{manifest.rounded:,}",
+            )
+        )
     raw = (
         (code(file.name), "" if file.rows is None else f"{file.rows:,}", f"{file.size:,}", f"`{file.sha256}`")
         for file in manifest.raw_files

@@ -122,6 +122,7 @@ class Manifest:
       duplicates: records whose task ran the same input more than once.
       rejects: rows that became no record.
       blocks: matched blocks.
+      rounded: records with a raw value a rounding outside of its declared range, where `x` is clipped.
     """
 
     dataset: Dataset
@@ -137,6 +138,7 @@ class Manifest:
     duplicates: Count
     rejects: Count
     blocks: tuple[Block, ...]
+    rounded: Count = 0
 
     @property
     def reference(self) -> str:
@@ -158,7 +160,10 @@ class Manifest:
         Raises:
           ValueError: a number is not finite, which JSON cannot hold.
         """
-        return json.dumps({"format": _FORMAT} | asdict(self), indent=2, allow_nan=False) + "\n"
+        fields = asdict(self)
+        if not self.rounded:
+            del fields["rounded"]  # Versions without such records, as all earlier ones, do not name it.
+        return json.dumps({"format": _FORMAT} | fields, indent=2, allow_nan=False) + "\n"
 
 
 def declared(search_space: SearchSpace | None, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import VersionConflictError
 from pd1_builder.version.catalog import find, remedy
@@ -145,7 +146,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
     advice = remedy(folder, manifest.dataset, manifest.version)
     counts: dict[str, dict[str, dict[str, int]]] = {split: {} for split in manifest.counts}
     blocks: dict[str, _Block] = {}
-    duplicates = 0
+    duplicates = rounded = 0
     for split in manifest.counts:
         path = folder / f"{split}.parquet"
         with pq.ParquetFile(path) as file:
@@ -163,6 +164,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
                 count_records(table, counts[split])
                 _gather_blocks(table, blocks)
                 duplicates += count_duplicates(table)
+                rounded += count_rounded(table, manifest.space)
     listed = {
         name: {"id": name, "phase": block.phase, "tasks": sorted(block.tasks), "inputs": len(block.inputs)}
         for name, block in blocks.items()
@@ -170,6 +172,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
     for name, stated, found in (
         ("counts", manifest.counts, counts),
         ("duplicates", manifest.duplicates, duplicates),
+        ("rounded", manifest.rounded, rounded),
         ("blocks", {block["id"]: block for block in manifest.blocks}, listed),
     ):
         if stated != found:
@@ -189,8 +192,7 @@ def _wrong_column(table: pa.Table, manifest: Manifest, objective: np.ndarray) ->
         stored = {"x": table["x"].combine_chunks().flatten().to_numpy()}
         derived["x"] = table["hyperparameters"].combine_chunks().flatten().to_numpy()
     else:
-        raw = np.stack([table[f"hyperparameters.{name}"].to_numpy() for name in space.names], axis=1)
-        unit = space.to_unit(raw)
+        unit = space.to_unit(_raw_inputs(table, space))
         derived |= {f"x.{name}": unit[:, column] for column, name in enumerate(space.names)}
         stored = {f"x.{name}": table[f"x.{name}"].to_numpy() for name in space.names}
     stored["y"] = table["y"].to_numpy()
@@ -213,6 +215,15 @@ def count_duplicates(table: pa.Table) -> int:
     """Number of records whose input occurs more than once in their task."""
     lengths: Any = table["duplicates"].combine_chunks().value_lengths()
     return int((lengths.to_numpy() > 0).sum())
+
+
+def count_rounded(table: pa.Table, space: SearchSpace | None) -> int:
+    """Number of records with a raw value outside of its declared range: a rounding, or it were no record."""
+    return 0 if space is None else int(space.outside(_raw_inputs(table, space)).sum())
+
+
+def _raw_inputs(table: pa.Table, space: SearchSpace) -> np.ndarray:
+    return np.stack([table[f"hyperparameters.{name}"].to_numpy() for name in space.names], axis=1)
 
 
 def _gather_blocks(table: pa.Table, blocks: dict[str, _Block]) -> None:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from hyperbo.compute.pytree import pytree
 from hyperbo.data.tuning_data import Task
 from hyperbo.errors import InvalidInputError, require_positive
+from hyperbo.gp.numerics import double_precision
 from hyperbo.gp.table import shrunk_table
 from hyperbo.methods.baselines.task_values import TaskValues, recorded_values
 from hyperbo.methods.decision import AcquisitionDecision
@@ -20,16 +21,25 @@ from hyperbo.pretrain.jobs import Job, Progress, no_progress
 
 
 @pytree
+class RecordedTable:
+    """What Table learns: the values of the training tasks, and their spread, the unit of PI's threshold."""
+
+    values: TaskValues
+    spread: Float[Array, ""]
+
+
+@pytree
 class TablePolicy:
     """The first choice is the largest mean; later ones are those of the acquisition function."""
 
-    recorded: TaskValues
+    recorded: RecordedTable
     noise_share: float = field(metadata={"static": True})
     decision: AcquisitionDecision = field(metadata={"static": True})
 
     def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> GPState:
         """The table of the candidates."""
-        prior = shrunk_table(self.recorded.at(candidates), mask, self.recorded.tasks, self.noise_share)
+        values = self.recorded.values
+        prior = shrunk_table(values.at(candidates), mask, values.tasks, self.noise_share)
         return GPState(prior.unobserved(capacity), mask, jnp.asarray(-jnp.inf, candidates.dtype))
 
     def score(self, state: GPState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[GPState, Scores]:
@@ -41,9 +51,10 @@ class TablePolicy:
             known.noise_variance,
             state.best,
             state.mask,
-            jnp.sum(self.recorded.tasks),
+            jnp.sum(self.recorded.values.tasks),
             step,
             key,
+            self.recorded.spread,
         )
         return state, replace(scores, values=jnp.where(step == 0, known.mean, scores.values))
 
@@ -75,7 +86,8 @@ class Table:
     def __post_init__(self) -> None:
         require_positive(self, "noise_share")
 
-    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskValues]:
+    @double_precision
+    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[RecordedTable]:
         """The trials of the training tasks; the seed has no say.
 
         Raises:
@@ -85,8 +97,11 @@ class Table:
             raise InvalidInputError(
                 "one training task has no sample covariance", where="Table", fix="give at least two tasks"
             )
-        return recorded_values(jobs)
+        return [
+            RecordedTable(values, jnp.asarray(job.training.spread))
+            for job, values in zip(jobs, recorded_values(jobs), strict=True)
+        ]
 
-    def policy(self, fitted: TaskValues, task: Task) -> TablePolicy:
+    def policy(self, fitted: RecordedTable, task: Task) -> TablePolicy:
         """Bayesian optimization with the table; of the test task it uses the observations only."""
         return TablePolicy(fitted, self.noise_share, self.decision)

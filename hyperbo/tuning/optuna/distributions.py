@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -15,7 +16,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning.region import Choices, Range
 
@@ -81,6 +82,9 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
 def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> dict[str, Any]:
     """Check values of all parameters, and return them, numbers of NumPy as Python numbers.
 
+    A value a rounding outside of its range, as that of a float32, is returned as the nearest bound: Optuna's
+    database holds no other.
+
     Raises:
       InvalidInputError: a parameter is missing, unknown or outside of its range.
     """
@@ -91,6 +95,7 @@ def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> d
         raise InvalidInputError("; ".join(said), where="hyperparameters", fix=f"give {', '.join(space)}")
     values = {name: _plain(each) for name, each in given.items()}
     for name, distribution in space.items():
+        values[name] = _without_rounding(distribution, values[name])
         try:
             fits = distribution._contains(distribution.to_internal_repr(values[name]))
         except (TypeError, ValueError, OverflowError):
@@ -100,6 +105,18 @@ def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> d
                 f"{name} = {given[name]!r} is outside of {_words(distribution)}", where="hyperparameters"
             )
     return values
+
+
+def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
+    """The nearest bound for a number a rounding outside of a continuous range; else the value as it is."""
+    known = as_number(value)
+    if known is None or not isinstance(distribution, FloatDistribution) or distribution.step is not None:
+        return value
+    lower, upper = distribution.low, distribution.high
+    if lower == upper or lower <= known <= upper:
+        return value
+    accepted = Parameter("value", lower, upper, "log" if distribution.log else "linear")
+    return min(max(known, lower), upper) if accepted.accepts(np.array([known])).all() else value
 
 
 def _distribution(name: str, given: Any, scaling: str | None) -> BaseDistribution:

@@ -95,6 +95,44 @@ def test_a_value_out_of_range_is_named_by_row_and_parameter(value: float) -> Non
         SPACE.to_unit(raw)
 
 
+@pytest.mark.parametrize(
+    ("parameter", "value", "expected"),
+    [
+        (Parameter("p", 0.0, 1.0), 1.0000002, 1.0),
+        (Parameter("p", -1.0, 3.0), -1.0 - 3.9e-6, 0.0),
+        (Parameter("p", -1.0, 3.0), -1.0 - 4.1e-6, None),
+        # In orders of magnitude: the width is 6 ln 10, of which a millionth is a factor of 1.0000138.
+        (Parameter("p", 1e-5, 10.0, "log"), 10.0001, 1.0),
+        (Parameter("p", 1e-5, 10.0, "log"), 10.0002, None),
+        (Parameter("p", 1e-5, 10.0, "log"), 0.0, None),
+        (Parameter("p", 1e-50, 10.0, "log"), 0.0, None),
+        # A float32 near a momentum of one is further away than a millionth of the width.
+        (Parameter("p", 0.0, 0.999, "log1m"), float(np.float32(0.999)), 1.0),
+        (Parameter("p", 0.0, 0.999, "log1m"), 0.9991, None),
+        (Parameter("p", 0.0, 0.999, "log1m"), 1.0, None),
+        (Parameter("p", 0.0, 1e300), 2e300, None),
+        (Parameter("p", 0.0, 1.0), math.nan, None),
+    ],
+)
+def test_a_rounding_outside_of_the_range_is_clipped(
+    parameter: Parameter, value: float, expected: float | None
+) -> None:
+    space, raw = SearchSpace((parameter,)), np.array([[value], [parameter.upper]])
+    assert space.outside(raw).tolist() == [True, False]
+    if expected is None:
+        with pytest.raises(InvalidInputError, match="row 0: p = "):
+            space.to_unit(raw)
+    else:
+        assert space.to_unit(raw).tolist() == [[expected], [1.0]]
+
+
+@given(st.sampled_from(PD1_SEARCH_SPACE.parameters), st.floats(0.0, 1.0))
+def test_what_a_float32_makes_of_a_value_in_range_is_taken(parameter: Parameter, unit: float) -> None:
+    raw = np.float64(np.float32(parameter.from_unit(np.array([unit]))))
+    assert parameter.accepts(raw).all()
+    assert 0.0 <= SearchSpace((parameter,)).to_unit(raw[:, None])[0, 0] <= 1.0
+
+
 def test_points_that_do_not_fit_the_space() -> None:
     for convert in (SPACE.to_unit, SPACE.from_unit):
         with pytest.raises(InvalidInputError, match="3 columns, the search space has 2 parameters"):

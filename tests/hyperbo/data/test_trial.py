@@ -39,6 +39,11 @@ def test_a_good_trial_passes() -> None:
     validate(replace(TRIAL, hyperparameters=dict(reversed(VALUES.items()))), SPACE)
 
 
+def test_a_value_a_rounding_outside_of_its_range_passes() -> None:
+    values = {"rate": 1.0000002, "power": 0.5}
+    validate(replace(TRIAL, hyperparameters=values, input_id=SPACE.input_id(values)), SPACE)
+
+
 def test_diverged_is_the_status() -> None:
     assert [replace(TRIAL, status=status).diverged for status in ("done", "diverged", "infeasible")] == [
         False,

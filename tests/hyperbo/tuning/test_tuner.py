@@ -124,6 +124,12 @@ def test_trials_that_were_run_before_are_learned_from():
     assert tuner.ask().hyperparameters["rate"] != pytest.approx(guess["rate"], rel=1e-3)
 
 
+def test_a_value_a_rounding_outside_of_its_range_counts_as_the_bound():
+    tuner = Tuner(PRIOR)
+    assert tuner.add({"rate": 1.0000002, "beta": 0.5}, 0.1).hyperparameters == {"rate": 1.0, "beta": 0.5}
+    assert tuner.ask().hyperparameters["rate"] <= 1.0
+
+
 def told(tuner, **result):
     return tuner.tell(tuner.ask(), **result)
 

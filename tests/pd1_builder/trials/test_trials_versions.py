@@ -207,6 +207,24 @@ def test_a_file_that_changes_while_it_is_read_is_not_published(
     assert left(tmp_path / "data") == []
 
 
+def test_a_value_a_rounding_outside_of_its_range_is_kept_clipped_and_counted(
+    tmp_path: Path, space: Path
+) -> None:
+    rows = [row(str(i), task="net", layers=layers) for i, layers in enumerate((1, 8.0000002, 8))]
+    manifest = pd1_builder.add("own", [write_lines(tmp_path / "a.jsonl", rows)], space, data_dir=tmp_path)
+    assert (manifest.rounded, manifest.rejects) == (1, 0)
+    records = reads(tmp_path)
+    assert [record["hyperparameters.layers"] for record in records] == [1.0, 8.0000002, 8.0]
+    assert [record["x.layers"] for record in records] == [0.0, 1.0, 1.0]
+    folder = tmp_path / "trials/own/1.0.0"
+    card = (folder / "README.md").read_text()
+    assert "a rounding outside of its range, where `x` is clipped | 1 |" in card
+    assert pd1_builder.verify("trials/own:1.0.0", tmp_path) == manifest
+    # Where no record is so, the manifest does not speak of it.
+    plain = pd1_builder.add("plain", [task(tmp_path, "one")], space, data_dir=tmp_path)
+    assert (plain.rounded, '"rounded"' in plain.to_json()) == (0, False)
+
+
 BAD_ROWS: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "half a row": (b'{"task": "net", "tri', "is not JSON"),
     "out of range": (row("z", layers=9), r"layers = 9.0 is outside \[1.0, 8.0\]"),
