@@ -71,10 +71,12 @@ def test_its_prior_is_that_of_h_nll() -> None:
     assert HNLL().trained_as == HNLL()
 
 
+@pytest.mark.slow
 def test_h_add_learns_from_tasks_that_resemble_each_other() -> None:
     require_learning(SMALL)
 
 
+@pytest.mark.slow
 def test_h_add_leaves_a_prior_that_is_wrong() -> None:
     """On a task whose best inputs are the worst of the training tasks, it is ahead of the prior alone."""
     data = related_tasks()

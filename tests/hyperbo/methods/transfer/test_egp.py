@@ -65,5 +65,6 @@ def test_without_matched_data_there_is_nothing_to_estimate() -> None:
         QUICK.fit([Job(replace(related_tasks(), blocks=()), 0)])
 
 
+@pytest.mark.slow
 def test_egp_learns_from_tasks_that_resemble_each_other() -> None:
     require_learning(QUICK)

@@ -94,5 +94,6 @@ def test_the_posterior_is_that_of_the_weighed_sum_of_processes(observed: Any) ->
             assert log_posterior(policy, state, moved, y) < highest + 1e-3
 
 
+@pytest.mark.slow
 def test_scaml_gp_learns_from_tasks_that_resemble_each_other() -> None:
     require_learning(QUICK)
