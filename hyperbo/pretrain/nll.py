@@ -66,7 +66,7 @@ class NLLTraining:
         beside the signal variance, which is reported (docs/decisions/method-choices.md).
     """
 
-    steps: int = 20_000
+    steps: int = 5_000
     points_per_task: int = 50
     learning_rate: float = 1e-2
     steps_per_call: int = 100
