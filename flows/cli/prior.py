@@ -216,7 +216,7 @@ def _described(description: PriorDescription) -> Iterator[str]:
             yield f"losses: {value[0]:g} first, {value[-1]:g} last"
             fall = description.fall
             assert fall is not None
-            yield f"    {fall}" + (": it was falling still" if fall.matters else "")
+            yield f"    {fall}" + (": it was still falling" if fall.matters else "")
         else:
             yield from _stated(name, value)
 

@@ -23,6 +23,8 @@ CANDIDATES, STARTS, ITERATIONS = 1024, 8, 50
 _LOCAL, _BEST_TRIALS, _LOCAL_DEVIATION = 128, 4, 0.05
 # Number of allowed points that are compared where values have to be rounded.
 _ROUNDED = 64
+# Of a prior in its mixture, before any trial (docs/decisions/mixture.md).
+PRIOR_WEIGHT = 0.9
 _DIGITS = 9  # of a coordinate; points that agree in these digits are equal
 
 

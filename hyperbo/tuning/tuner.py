@@ -27,6 +27,7 @@ from hyperbo.tuning.optuna.database import database_errors, opened_study
 from hyperbo.tuning.optuna.distributions import inside, placed, space_of
 from hyperbo.tuning.optuna.sampler import HyperBOSampler
 from hyperbo.tuning.optuna.study_history import FAILED, TOLD, warped
+from hyperbo.tuning.proposals import PRIOR_WEIGHT
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Tuner:
         name: str = "tuning",
         batch: str = "kriging_believer",
         seed: int = 0,
-        prior_weight: float = 0.9,
+        prior_weight: float = PRIOR_WEIGHT,
     ) -> None:
         self.prior = prior
         self.space = space_of(prior.description.search_space, {} if space is None else space)

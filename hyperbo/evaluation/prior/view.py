@@ -20,7 +20,7 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.kernels import Linear
 from hyperbo.gp.numerics import double_precision, softplus
 from hyperbo.priors.file import Prior
-from hyperbo.tuning.proposals import propose
+from hyperbo.tuning.proposals import PRIOR_WEIGHT, propose
 from hyperbo.tuning.region import Region, coordinates
 
 # Number of points spread evenly over the space, share of them that is promising, quantiles of a range.
@@ -155,7 +155,8 @@ def _proposals(prior: Prior) -> Float64[np.ndarray, "q d"]:
     tried = none
     for number in range(PROPOSALS):
         history = History(none, np.zeros(0), _within(space, tried))
-        raw = propose(prior.gp, region, history, trial_stream(0, number, space.names), mapped=mapped)
+        stream = trial_stream(0, number, space.names)
+        raw = propose(prior.gp, region, history, stream, mapped=mapped, prior_weight=PRIOR_WEIGHT)
         tried = np.concatenate([tried, raw[None]])
     return _within(space, tried)
 

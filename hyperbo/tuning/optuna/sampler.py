@@ -22,7 +22,7 @@ from hyperbo.priors.names import load_prior
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
 from hyperbo.tuning.optuna.distributions import placed, value_of
 from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, numbers, wait_for_others
-from hyperbo.tuning.proposals import propose
+from hyperbo.tuning.proposals import PRIOR_WEIGHT, propose
 from hyperbo.tuning.region import Choices, Range, Region
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class HyperBOSampler(BaseSampler):
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
-        prior_weight: float = 0.9,
+        prior_weight: float = PRIOR_WEIGHT,
     ) -> None:
         if not 0.0 < prior_weight <= 1.0:
             raise InvalidInputError(f"prior_weight = {prior_weight}", fix="give one above 0, and at most 1")

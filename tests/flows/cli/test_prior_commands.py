@@ -112,6 +112,7 @@ training_tasks: t0, t1
 held_out: d2
 seed: 3
 losses: 2 first, 0.333333 last
+    from 2 to 0.333333 in its last 50%: it was still falling
 largest_jitter: 1e-10
 seconds: 0.5
 code_version: 0.1.0+0123456789ab

@@ -98,6 +98,10 @@ def interrupt(experiment):
     return folder
 
 
+def said_of_pretraining(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("pretrain ")]
+
+
 def outcome(experiment):
     """The priors in the ledger: their arrays and losses."""
     return {
@@ -115,7 +119,7 @@ def test_a_flow_that_was_killed_goes_on_from_the_last_checkpoint(
     assert killed.returncode == -signal.SIGKILL
     assert not (experiment.runs / "prior").exists()
     pretrain(experiment)
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *_, last = said_of_pretraining(capsys)
     assert first.startswith("pretrain H-EKL: 20 of 30 steps, ")
     assert last.startswith("pretrain H-EKL: 3 priors trained in ")
     assert outcome(experiment) == outcome(uninterrupted)
@@ -136,7 +140,7 @@ def test_a_checkpoint_that_cannot_be_used_is_no_obstacle(
         monkeypatch.setattr("hyperbo.pretrain.jobs.code_version", lambda *packages: "9.9.9+0")
         message = "code_version is '"
     pretrain(experiment)
-    start, first, *_ = capsys.readouterr().out.splitlines()
+    start, first, *_ = said_of_pretraining(capsys)
     assert start.startswith("pretrain H-EKL: from the start, as the checkpoint cannot be used: ")
     assert message in start
     assert first.startswith("pretrain H-EKL: 0 of 30 steps, ")
@@ -161,7 +165,7 @@ def test_what_is_wrong_with_the_data_is_said_once(experiment, capsys):
     assert set(failures) == {("H-EKL", ("one", 0)), ("H-EKL", ("two", 0))}
     assert failures["H-EKL", ("one", 0)].keys() == {("one-1", 0)}
     assert all("no matched input" in reason for runs in failures.values() for reason in runs.values())
-    lines = capsys.readouterr().out.splitlines()
+    lines = said_of_pretraining(capsys)
     assert "trying 2 one by one" in lines[0]
     assert lines[1].startswith("pretrain H-EKL: 2 failed, the first with one held out and seed 0: ")
     assert lines[2].endswith(", 0 were present, 2 failed")

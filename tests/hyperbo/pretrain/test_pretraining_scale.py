@@ -106,7 +106,7 @@ def steps_of(data: list[Job], training: NLLTraining) -> tuple[Any, Any]:
     of_models = TasksOfModel(*map(jnp.asarray, (rows, weights, counts)))
     start = partial(start_training, SPACE.dimension, ARCHITECTURE, training)
     state = jax.vmap(start)(of_models, jnp.arange(len(data)))
-    return partial(nll_steps, training), (table, of_models, state)
+    return partial(nll_steps, training), (table, of_models, state, jnp.full((len(data), 2), 1e-2))
 
 
 @pytest.mark.usefixtures("x64")
@@ -126,9 +126,9 @@ def test_an_accelerator_factorises_the_tasks_of_all_models_in_one_call(
 def test_memory_hardly_grows_with_tasks_that_are_not_drawn_nor_with_steps() -> None:
     def memory(tasks: int, steps: int) -> int:
         training = NLLTraining(steps, 5, steps_per_call=steps, tasks_per_step=4)
-        run, (table, of_models, state) = steps_of([Job(tuning_data((6,) * tasks), 0)], training)
-        of_model, state = jax.tree.map(lambda leaf: leaf[0], (of_models, state))
-        compiled = jax.jit(run).lower(table, of_model, state).compile()
+        run, (table, *of_models) = steps_of([Job(tuning_data((6,) * tasks), 0)], training)
+        of_model = jax.tree.map(lambda leaf: leaf[0], of_models)
+        compiled = jax.jit(run).lower(table, *of_model).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     few = memory(10, 1)

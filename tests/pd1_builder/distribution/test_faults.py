@@ -39,7 +39,7 @@ INDEX, MANIFEST, LARGE = "index.json", f"{FOLDER}/manifest.json", f"{FOLDER}/lar
 SIZE, HALF = FILES["large.bin"], 300_000
 PATIENCE = RetryPolicy(attempts=3, first_wait=0.01)
 # What the kernel takes from a server for a reader that has not asked for it, and some.
-BUFFERS = 12 << 20
+BUFFERS = 64 << 20
 TOKEN = "s3cret-of-this-test"
 
 

@@ -49,7 +49,8 @@ def root(page):
 
 def test_the_page_holds_all_figures_each_with_a_text_of_its_own(root, page):
     drawn = [each for each in root.iter(SVG) if each.get("role") == "img"]
-    assert len(drawn) == 1 + 3 * SPACE.dimension
+    # Pairs, three of each parameter, and the training.
+    assert len(drawn) == 1 + 3 * SPACE.dimension + 1
     labels = [each.get("aria-label") for each in drawn]
     assert all(labels)
     assert len(set(labels)) == len(labels)
@@ -109,7 +110,7 @@ def test_one_parameter_of_warped_values_has_raw_objectives_and_no_pairs():
     assert f"a raw objective of {np.exp(-mean) - 1e-10:.3g} in the median" in page
     assert "How it did" not in page
     assert "Pairs of parameters" not in page
-    assert page.count('role="img"') == 3
+    assert page.count('role="img"') == 3 + 1
 
 
 def test_the_planes_of_eight_parameters_are_all_drawn_and_not_large():
