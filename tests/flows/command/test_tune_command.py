@@ -128,6 +128,7 @@ def is_free(lock: Path) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_trials_run_at_the_same_time_with_the_values_of_the_tuner(workplace: Workplace) -> None:
     # Each of the two waits for the other: one after the other they would never end.
     workplace.program(

@@ -337,6 +337,7 @@ def test_the_first_arm_decides_what_an_evaluation_is_about(experiment):
     assert list(read(other).metadata["methods"]) == ["again", "Rand"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_report")
 def test_priors_serve_whatever_is_tested(experiment, capsys):
     fewer = replace(experiment, arms={"H-NLL": Arm(H_NLL)}, seeds=(0,), not_tested=("one-b",))

@@ -165,6 +165,7 @@ def with_prior(
     return replace(comparison, out=tmp_path_factory.mktemp("prior"), seeds=(0,), prior=prior)
 
 
+@pytest.mark.slow
 def test_a_run_with_a_given_prior_is_the_one_whose_prior_was_pretrained_here(
     comparison: OnlineComparison, with_prior: OnlineComparison, tmp_path: Path
 ) -> None:

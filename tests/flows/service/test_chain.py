@@ -49,7 +49,7 @@ from hyperbo.priors.file import read_prior
 from hyperbo.priors.names import load_prior, read_line
 
 # The first test waits for two whole chains.
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("prefect_server")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("prefect_server")]
 
 
 @pytest.fixture(scope="module")

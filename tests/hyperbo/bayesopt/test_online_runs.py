@@ -70,6 +70,7 @@ def test_every_run_has_its_trials_and_what_the_objective_made_of_them(
     assert Journal(folder, IDENTITY).trials == trials
 
 
+@pytest.mark.slow
 def test_a_model_finds_better_points_than_chance(
     runs: list[OnlineRun], whole: tuple[Path, list[OnlineTrial]]
 ) -> None:

@@ -73,6 +73,7 @@ def test_the_threshold_of_pi_is_a_multiple_of_the_spread_unless_it_is_absolute()
         )
 
 
+@pytest.mark.slow
 def test_the_spread_of_training_data_reaches_every_policy_that_learns_from_them() -> None:
     data = tuning_data((5, 9, 7), seed=3)
     data = replace(data, tasks=tuple(replace(task, y=10.0 * task.y) for task in data.tasks))

@@ -58,6 +58,7 @@ def test_the_rate_is_constant_then_falls_along_a_line_to_zero(begin: int, length
     assert falling[-1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_to_its_plateau_then_slows_down_and_ends() -> None:
     jobs = [Job(DATA, seed) for seed in range(4)]
     restless = pretrain_nll(jobs, ARCHITECTURE, replace(RESTLESS, patience=None))

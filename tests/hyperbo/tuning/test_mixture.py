@@ -108,6 +108,7 @@ def test_the_first_proposal_is_the_best_guess_of_the_prior():
     np.testing.assert_allclose(mixed, alone, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", BATCH_STRATEGIES)
 def test_trials_at_the_same_time_are_apart(strategy):
     running = PENDING[:0]

@@ -131,6 +131,7 @@ def test_a_lied_about_trial_has_the_worst_value():
     np.testing.assert_allclose(score("constant_liar", given), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_local_penalties_are_those_of_gonzalez():
     given, plain = history(9, 2), PlainGP(PRIOR.gp)
     y = mapped(given.y)

@@ -79,6 +79,7 @@ def test_infeasible_is_learned_from_and_failed_is_not():
     assert tuner.best.number == other.number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", BATCH_STRATEGIES)
 def test_a_batch_is_spread_and_told_in_any_order(batch):
     tuner = Tuner(PRIOR, batch=batch)

@@ -102,6 +102,7 @@ def test_the_page_says_what_the_prior_is_and_how_it_did(root):
     assert "raw objective of" not in text
 
 
+@pytest.mark.slow
 def test_one_parameter_of_warped_values_has_raw_objectives_and_no_pairs():
     space = SearchSpace(SPACE.parameters[:1])
     prior = prior_over(space, warping="negative_log", preparation="paper")

@@ -181,6 +181,7 @@ def with_architecture(architecture, *parameters):
     return Prior(gp, replace(drawn.description, architecture=architecture))
 
 
+@pytest.mark.slow
 def test_a_flat_mean_is_said_and_a_linear_kernel_has_a_deviation_of_its_own():
     prior = with_architecture(Architecture((4,), kernel="linear", mean="zero"), *SPACE.parameters[:2])
     view, gp = view_prior(prior), prior.gp

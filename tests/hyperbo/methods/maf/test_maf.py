@@ -339,6 +339,7 @@ def test_the_same_seed_gives_the_same_network(fitted: list[TrainedAcquisition]) 
     assert not np.array_equal(fitted[0].network.weights[0], fitted[1].network.weights[0])
 
 
+@pytest.mark.slow
 def test_training_raises_its_own_reward(fitted: list[TrainedAcquisition]) -> None:
     for result in fitted[:2]:
         assert result.rewards[-10:].mean() > result.rewards[:10].mean() + 0.3

@@ -181,6 +181,7 @@ def test_without_a_prior_the_first_choice_is_random_and_the_seed_makes_it() -> N
     assert set(first) == set(range(len(TASK.y)))
 
 
+@pytest.mark.slow
 @double_precision
 def test_a_component_that_predicts_no_numbers_does_not_count() -> None:
     """Smooth beliefs without noise overflow on rough values; the run goes on with the other components."""

@@ -98,6 +98,7 @@ def test_cgp_scores_by_the_most_probable_process_of_the_residual(learned: Any) -
     assert np.isnan(scores.mean).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [CTS(QUICK), CGP(QUICK)], ids=["CTS", "CGP"])
 def test_ranks_are_transferred_between_tasks_that_resemble_each_other(method: Any) -> None:
     require_learning(method, seeds=4)

@@ -129,6 +129,7 @@ def test_task_posteriors_and_their_factors_are_those_of_dense_formulas() -> None
         np.testing.assert_allclose(factor.T @ factor, of_chosen, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_rgpe_learns_from_tasks_that_resemble_each_other() -> None:
     require_learning(RGPE(QUICK, samples=64))
 

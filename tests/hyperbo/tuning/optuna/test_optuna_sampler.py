@@ -239,6 +239,7 @@ def test_a_trial_without_a_place_is_left_out_with_a_warning(caplog):
     assert "trial 0 is left out: log1m scaling is not defined at beta = 1.0" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_sampler_can_be_pickled_for_other_processes():
     sampler = pickle.loads(pickle.dumps(HyperBOSampler(PRIOR, seed=0)))
     assert optuna.create_study(sampler=sampler).ask({"rate": FloatDistribution(1e-4, 1.0)}).params
