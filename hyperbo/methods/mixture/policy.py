@@ -19,7 +19,17 @@ term of its sum,
 whatever the observations: its cumulative log loss is within :math:`\ln(1 / w_m(0))` of that of the best
 component. With a pre-trained prior of weight 0.9 this is 0.11 nats where that prior is best; where one of 48
 uninformed components is, it is :math:`\ln 480 = 6.2` nats. The points may be chosen in any way, also by the
-mixture. This bounds predictions, not regret.
+mixture. This bounds predictions.
+
+What it means for the choices: where the observations come from component m, the ratio
+:math:`w_m(0) / w_m(t) = p / p_m` is a martingale of mean 1, whatever points are chosen. So by the inequality
+of Ville ("Etude critique de la notion de collectif", 1939)
+
+.. math:: \mathrm{P}\left(\text{some } t: \; w_m(t) \le \delta \, w_m(0)\right) \le \delta,
+
+and every chosen point has an expected improvement by the mixture of at least :math:`w_m(t)` times the largest
+one by the true component: a prior of weight 0.9 that is right keeps a weight above 0.09 in all trials with a
+probability of at least 0.9. A bound on the regret does not follow (docs/decisions/mixture.md).
 
 The first choice is the largest mean of the mixture; later ones maximise expected improvement over the best
 observation, which is linear in the distribution, so that it is the average of the components'. That of a

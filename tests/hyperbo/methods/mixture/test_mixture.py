@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import gp_cases as reference
@@ -150,6 +150,39 @@ def test_the_log_loss_is_within_the_log_of_its_weight_of_every_component(
     np.testing.assert_allclose(own, logsumexp(start + alone), rtol=1e-7, atol=1e-6)
     assert (-own <= -alone - start + 1e-6 * (1.0 + np.abs(alone))).all()
     np.testing.assert_allclose(logsumexp(weights, axis=1), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("component", [0, 2])
+@double_precision
+def test_the_true_component_seldom_loses_its_weight_whatever_is_chosen(component: int) -> None:
+    """Ville's inequality, with values drawn from one component and points chosen by the mixture."""
+    draws, picks = 600, len(TASK.x)
+    policy, plain = MixturePolicy(mixture()), components()[component]
+    random = np.random.default_rng(component)
+    factor = np.linalg.cholesky(plain.covariance(TASK.x, TASK.x) + plain.noise * np.eye(picks))
+    scales = 1.0 / random.gamma(DEGREES / 2.0, 2.0 / DEGREES, size=(draws, 1))
+    drawn = plain.mean(TASK.x) + np.sqrt(scales) * (random.normal(size=(draws, picks)) @ factor.T)
+
+    def step(y: Any, carry: Any, count: Any) -> Any:
+        state, open_ = carry
+        values = policy.score(state, count, jax.random.key(0))[1].values
+        choice = jnp.argmax(jnp.where(open_, values, -jnp.inf))
+        state = policy.observe(state, count, choice, y[choice])
+        return (state, open_.at[choice].set(False)), state.log_weights[component]
+
+    @jax.jit
+    @jax.vmap
+    def lowest(y: Any) -> Any:
+        start = policy.start(jnp.asarray(TASK.x), jnp.ones(picks, bool), picks)
+        logs = jax.lax.scan(partial(step, y), (start, jnp.ones(picks, bool)), jnp.arange(picks))[1]
+        return jnp.min(logs) - mixture().log_weights[component]
+
+    ratios = np.exp(np.asarray(lowest(jnp.asarray(drawn))))
+    for share in (0.5, 0.2, 0.05):
+        deviation = np.sqrt(share * (1.0 - share) / draws)
+        assert (ratios <= share).mean() <= share + 3.0 * deviation
+    if component:  # one that has little weight gains it
+        assert np.median(ratios) > 0.8
 
 
 def test_the_points_of_the_parameters_fill_their_box_evenly() -> None:
