@@ -111,7 +111,7 @@ def _announce(shape: tuple[int, ...], *program: Any) -> None:
 
 
 def _programs_kept() -> str | None:
-    return jax.config.jax_compilation_cache_dir
+    return jax.config.values["jax_compilation_cache_dir"]
 
 
 def _candidates(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c d"]:
