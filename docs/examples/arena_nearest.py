@@ -1,7 +1,4 @@
-"""A method for the arena: candidates near the training tasks' best inputs, then near the run's own best.
-
-hyperbo arena run quick --method arena_nearest:Nearest --out mine
-"""
+"""A method for the arena: candidates near the training tasks' best inputs, then near the run's own best."""
 
 from dataclasses import dataclass, replace
 

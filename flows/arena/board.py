@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flows.arena.bundle import Bundle
-from flows.arena.protocol import PROTOCOL, Division
+from flows.arena.bundle import Bundle, Seconds
+from flows.arena.protocol import PROTOCOL, Division, Protocol
 from flows.arena.scoring import score_division
 from flows.arena.verify import parts_of
 from hyperbo.evaluation.measures.leaderboard import leaderboard
@@ -13,15 +14,15 @@ from hyperbo.evaluation.pages.arena import ArenaPage, DataLine, DivisionPage, Ma
 from hyperbo.storage.printable import count
 
 
-def write_board(bundle: Bundle, path: Path) -> list[DivisionPage]:
+def write_board(bundle: Bundle, path: Path, protocol: Protocol = PROTOCOL) -> list[DivisionPage]:
     """Write the page of a bundle, and return what it says of each division.
 
     Raises:
       InvalidInputError: the bundle is of another protocol, or holds no whole method.
     """
-    found = parts_of(bundle)
+    found = parts_of(bundle, protocol)
     divisions = list(dict.fromkeys(division for division, _ in found))
-    pages = [_division(bundle, division) for division in divisions]
+    pages = [_division(bundle, division, protocol.baselines) for division in divisions]
     machines = tuple(
         MachineLine(
             f"machine {place + 1}",
@@ -38,7 +39,7 @@ def write_board(bundle: Bundle, path: Path) -> list[DivisionPage]:
         ArenaPage(
             bundle.protocol["number"],
             bundle.protocol["sha256"],
-            PROTOCOL.baselines,
+            protocol.baselines,
             tuple(pages),
             machines,
             tuple(sorted(bundle.sources)),
@@ -48,10 +49,10 @@ def write_board(bundle: Bundle, path: Path) -> list[DivisionPage]:
     return pages
 
 
-def _division(bundle: Bundle, division: Division) -> DivisionPage:
+def _division(bundle: Bundle, division: Division, baselines: Sequence[str]) -> DivisionPage:
     parts = [part for part in division.parts if part.name in bundle.parts]
     scored = score_division(division, {part.name: bundle.parts[part.name] for part in parts})
-    board = leaderboard(scored.scores, PROTOCOL.baselines)
+    board = leaderboard(scored.scores, baselines)
     first = bundle.parts[parts[0].name].metadata
     return DivisionPage(
         division.name,
@@ -74,7 +75,9 @@ def _division(bundle: Bundle, division: Division) -> DivisionPage:
     )
 
 
-def _seconds(by_part: dict, names: list[str]) -> dict[str, tuple[float, float]]:
+def _seconds(
+    by_part: Mapping[str, Mapping[str, Seconds]], names: Sequence[str]
+) -> dict[str, tuple[float, float]]:
     """Mean seconds of a prior and of a choice over the parts of a division, by method."""
     found: dict[str, list[tuple[float, float]]] = {}
     for name in names:

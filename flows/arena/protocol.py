@@ -55,14 +55,14 @@ class Division:
       name: what it is called on the command line.
       words: what is learned from, and what is tested, in one or two sentences.
       parts: its experiments.
-      iterations: observations per run.
+      budgets: the observations after which regret is told; runs end with the last.
       cluster: what intervals are clustered by.
     """
 
     name: str
     words: str
     parts: tuple[Part, ...]
-    iterations: int = 100
+    budgets: tuple[int, ...] = (1, 5, 10, 25, 50, 100)
     cluster: Cluster = "task_dataset"
 
 
@@ -72,14 +72,12 @@ class Protocol:
 
     Attributes:
       number: of the protocol; another protocol has another number.
-      budgets: the observations after which regret is told; a division with shorter runs has fewer.
       methods: methods of the project, by the names of `hyperbo.methods.METHODS`.
       baselines: those that are run beside any other method.
       divisions: the divisions.
     """
 
     number: int
-    budgets: tuple[int, ...]
     methods: tuple[str, ...]
     baselines: tuple[str, ...]
     divisions: tuple[Division, ...]
@@ -122,7 +120,6 @@ _DIGITS = ("max_pool_relu", "max_pool_tanh", "simple_cnn")
 
 PROTOCOL = Protocol(
     number=1,
-    budgets=(1, 5, 10, 25, 50, 100),
     methods=(
         "H-NLL",
         "H-EKL",
@@ -165,7 +162,7 @@ PROTOCOL = Protocol(
                     ),
                 ),
             ),
-            iterations=25,
+            budgets=(1, 5, 10, 25),
         ),
         Division(
             "pd1-mini",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.arena.bundle import Bundle, Machine, ProtocolEntry, Seconds
-from flows.arena.protocol import PROTOCOL
+from flows.arena.protocol import PROTOCOL, Protocol
 from flows.arena.run import PartResult
 from flows.experiments.methods import method_class, method_source
 from flows.experiments.plan import libraries, numeric_code
@@ -18,22 +18,25 @@ from hyperbo.evaluation.records.join import Evaluation
 from hyperbo.methods import METHODS
 
 
-def protocol_entry() -> ProtocolEntry:
-    """The protocol of this version of the library."""
-    return {"number": PROTOCOL.number, "sha256": PROTOCOL.sha256()}
+def protocol_entry(protocol: Protocol) -> ProtocolEntry:
+    """The number and the hash of a protocol."""
+    return {"number": protocol.number, "sha256": protocol.sha256()}
 
 
-def bundle_of(results: Mapping[str, PartResult], load: Sequence[float]) -> Bundle:
+def bundle_of(
+    results: Mapping[str, PartResult], load: Sequence[float], protocol: Protocol = PROTOCOL
+) -> Bundle:
     """The bundle of results that were made on this machine.
 
     Args:
       results: by part.
       load: the machine's load before and after, processes on average over a minute.
+      protocol: by which they were made.
     """
     parts = {name: _without_times(result.evaluation) for name, result in results.items()}
     labels = dict.fromkeys(label for each in parts.values() for label in each.metadata["methods"])
     return Bundle(
-        protocol_entry(),
+        protocol_entry(protocol),
         (machine(results, load),),
         parts,
         {name: dict(result.does_not_apply) for name, result in results.items() if result.does_not_apply},

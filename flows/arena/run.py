@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.arena.protocol import PROTOCOL, Division, Part
+from flows.arena.protocol import PROTOCOL, Division, Part, Protocol
 from flows.arena.synthetic import SYNTHETIC, build_synthetic
 from flows.experiments.arms import arms_by_name
 from flows.experiments.evaluate import simulate
 from flows.experiments.experiment import Experiment
-from flows.experiments.plan import Plan, make_plan
+from flows.experiments.plan import Plan, make_plan, outlook
 from flows.experiments.pretrain import pretrain
 from flows.experiments.retrain import provide
 from flows.experiments.studies import usable
@@ -56,9 +56,9 @@ class PartResult:
     does_not_apply: Mapping[str, str]
 
 
-def chosen_methods(own: Sequence[str]) -> tuple[str, ...]:
+def chosen_methods(own: Sequence[str], protocol: Protocol = PROTOCOL) -> tuple[str, ...]:
     """The methods of a run: those of the protocol, or some named ones beside the simplest baselines."""
-    return tuple(dict.fromkeys((*own, *PROTOCOL.baselines))) if own else PROTOCOL.methods
+    return tuple(dict.fromkeys((*own, *protocol.baselines))) if own else protocol.methods
 
 
 def plan_division(
@@ -87,7 +87,7 @@ def plan_part(
         protocol=part.protocol,
         not_tested=part.not_tested,
         seeds=part.seeds,
-        iterations=division.iterations,
+        iterations=division.budgets[-1],
         train=part.train,
         test=part.test,
     )
@@ -139,8 +139,7 @@ def run_divisions(
     if not planned:
         raise NotAvailableError("the data of no division are there; the lines above say how to get them")
     for name, parts in planned.items():
-        for part in parts:
-            say(f"division {name}, {part.part.name}: {part.plan.outlook()}")
+        say(f"division {name}: {outlook([part.plan for part in parts])}")
     results = {}
     for parts in planned.values():
         for part in parts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from flows.arena.protocol import PROTOCOL, Division, Part
+from flows.arena.protocol import Division, Part
 from flows.arena.synthetic import SYNTHETIC, noise_free
 from hyperbo.evaluation.measures.leaderboard import SCORES
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
@@ -22,11 +22,6 @@ class Scored:
 
     scores: pd.DataFrame
     incomplete: dict[str, str]
-
-
-def budgets_of(division: Division) -> tuple[int, ...]:
-    """The budgets of the protocol that runs of a division reach."""
-    return tuple(budget for budget in PROTOCOL.budgets if budget <= division.iterations)
 
 
 def score_division(division: Division, evaluations: dict[str, Evaluation]) -> Scored:
@@ -80,7 +75,7 @@ def score_part(part: Part, division: Division, evaluation: Evaluation) -> Scored
         if method not in lacking
         for cluster in dict.fromkeys(clusters)
         for place, seed in enumerate(regrets.seeds)
-        for budget in budgets_of(division)
+        for budget in division.budgets
     ]
     words = {method: f"{count(lacks, 'run')} missing" for method, lacks in lacking.items()}
     return Scored(pd.DataFrame(rows, columns=list(SCORES)), words)

@@ -52,7 +52,7 @@ def build_synthetic(data_dir: Path) -> Manifest:
     with TemporaryDirectory(prefix="arena-") as scratch:
         space, rows = Path(scratch) / "space.toml", Path(scratch) / "tasks.jsonl"
         space.write_text(_SPACE.format(parameters=parameters, noise=NOISE), encoding="utf-8")
-        lines = (json.dumps(row) for row in _rows())
+        lines = (json.dumps(row) for row in synthetic_rows())
         rows.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         name, _, version = SYNTHETIC.partition(":")
         return add(name, [rows], space, version=version, data_dir=data_dir)
@@ -64,7 +64,8 @@ def noise_free() -> dict[str, float]:
     return {f"{row['task']}/{row['trial']}": clean for row, clean in _trials()}
 
 
-def _rows() -> Iterator[dict[str, Any]]:
+def synthetic_rows() -> Iterator[dict[str, Any]]:
+    """The rows of the file that the version is made of."""
     return (row for row, _ in _trials())
 
 

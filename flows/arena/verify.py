@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from flows.arena.bundle import Bundle
-from flows.arena.protocol import PROTOCOL, Division, Part
+from flows.arena.protocol import PROTOCOL, Division, Part, Protocol
 from flows.arena.results import protocol_entry
 from flows.arena.run import PlannedPart, plan_part, run_part
 from flows.experiments.arms import arms_by_name
@@ -34,14 +34,14 @@ from hyperbo.methods import METHODS
 _MOST_NAMED = 3
 
 
-def parts_of(bundle: Bundle) -> list[tuple[Division, Part]]:
+def parts_of(bundle: Bundle, protocol: Protocol = PROTOCOL) -> list[tuple[Division, Part]]:
     """The divisions and parts of the protocol that a bundle has, in the order of the protocol.
 
     Raises:
       InvalidInputError: the bundle is of another protocol, or has a part that the protocol has not.
     """
-    if bundle.protocol != protocol_entry():
-        ours = protocol_entry()
+    ours = protocol_entry(protocol)
+    if bundle.protocol != ours:
         raise InvalidInputError(
             f"protocol {bundle.protocol['number']} ({bundle.protocol['sha256'][:12]}) is not protocol "
             f"{ours['number']} ({ours['sha256'][:12]}) of this version",
@@ -50,7 +50,7 @@ def parts_of(bundle: Bundle) -> list[tuple[Division, Part]]:
         )
     found = [
         (division, part)
-        for division in PROTOCOL.divisions
+        for division in protocol.divisions
         for part in division.parts
         if part.name in bundle.parts
     ]
@@ -60,37 +60,41 @@ def parts_of(bundle: Bundle) -> list[tuple[Division, Part]]:
     return found
 
 
-def verify_bundle(bundle: Bundle, data: Path) -> list[str]:
+def verify_bundle(bundle: Bundle, data: Path, protocol: Protocol = PROTOCOL) -> list[str]:
     """What is wrong with a bundle, in lines; none where it is as it should be.
 
     Args:
       bundle: the bundle.
       data: folder of dataset versions.
+      protocol: by which it must be made.
 
     Raises:
       InvalidInputError: the bundle is of another protocol.
     """
-    problems = []
-    for division, part in parts_of(bundle):
+    problems, found = [], parts_of(bundle, protocol)
+    for division, part in found:
         try:
-            problems += [f"{part.name}: {each}" for each in _problems(bundle, division, part, data)]
+            lines = _problems(bundle, division, part, protocol.baselines, data)
+            problems += [f"{part.name}: {each}" for each in lines]
         except HyperBOError as error:
             problems.append(f"{part.name}: cannot be verified: {error}")
-    here = {part.name for _, part in parts_of(bundle)}
-    for division in PROTOCOL.divisions:
+    here = {part.name for _, part in found}
+    for division in protocol.divisions:
         names = {part.name for part in division.parts}
         if names & here and names - here:
             problems.append(f"division {division.name} lacks {', '.join(sorted(names - here))}")
     return problems
 
 
-def _problems(bundle: Bundle, division: Division, part: Part, data: Path) -> Iterator[str]:
+def _problems(
+    bundle: Bundle, division: Division, part: Part, baselines: Sequence[str], data: Path
+) -> Iterator[str]:
     evaluation = bundle.parts[part.name]
     # The data alone are needed: the simplest baselines stand for the methods of the bundle.
-    planned = plan_part(part, division, PROTOCOL.baselines, data / "runs", data)
+    planned = plan_part(part, division, baselines, data / "runs", data)
     yield from _differences(evaluation, planned, division)
     methods = set(evaluation.metadata["methods"])
-    without = [name for name in PROTOCOL.baselines if name not in methods]
+    without = [name for name in baselines if name not in methods]
     if without:
         yield f"the baselines {', '.join(without)} are missing"
     declared = methods | set(bundle.does_not_apply.get(part.name, {}))
@@ -111,7 +115,7 @@ def _differences(evaluation: Evaluation, planned: PlannedPart, division: Divisio
         "manifest_hash": provenance.manifest_hash,
         "preparation": provenance.preparation,
         "protocol": bed.protocol,
-        "iterations": division.iterations,
+        "iterations": division.budgets[-1],
         "tasks": [task.name for task in bed.tests],
         "seeds": [run for seed in planned.part.seeds for run in bed.run_seeds(seed)],
         "regret": "normalised" if bed.normalised else None,
@@ -139,7 +143,7 @@ def _other_methods(bundle: Bundle, evaluation: Evaluation, part: Part) -> Iterat
 def _incomplete(evaluation: Evaluation, bed: TestBed, part: Part, division: Division) -> Iterator[str]:
     """Runs that are neither recorded whole nor named as failed."""
     lengths = evaluation.records.groupby(RUN).size()
-    whole = set(lengths.index[lengths == division.iterations])
+    whole = set(lengths.index[lengths == division.budgets[-1]])
     failed = {tuple(each[key] for key in RUN) for each in evaluation.metadata.get("failures", ())}
     asked = {
         (method, task.name, run)
@@ -214,7 +218,9 @@ def _repeats(rows: pd.DataFrame, task: Task, bed: TestBed) -> list[tuple[str, st
     return found
 
 
-def simulate_again(bundle: Bundle, data: Path, count: int, seed: int = 0) -> list[str]:
+def simulate_again(
+    bundle: Bundle, data: Path, count: int, seed: int = 0, protocol: Protocol = PROTOCOL
+) -> list[str]:
     """Simulate some priors of a bundle anew, and compare every observation.
 
     Methods that are not of the project are imported by their name: their code is run.
@@ -224,6 +230,7 @@ def simulate_again(bundle: Bundle, data: Path, count: int, seed: int = 0) -> lis
       data: folder of dataset versions.
       count: how many arms of parts are drawn; of each, one fold with one seed is simulated.
       seed: of the draws.
+      protocol: by which the bundle was made.
 
     Returns:
       What differs, in lines.
@@ -234,7 +241,7 @@ def simulate_again(bundle: Bundle, data: Path, count: int, seed: int = 0) -> lis
     random = np.random.default_rng(seed)
     choices = [
         (division, part, method)
-        for division, part in parts_of(bundle)
+        for division, part in parts_of(bundle, protocol)
         for method in sorted(bundle.parts[part.name].metadata["methods"])
     ]
     lines = []

@@ -141,8 +141,8 @@ def simplest_sentence(board: Leaderboard, baselines: Sequence[str]) -> str:
         standing, other = board.standings[budget, method], board.standings[budget, rival]
         told.append(
             f"after {count(budget, 'trial')} {method} has {number(standing.regret.mean)} and {rival}, the "
-            f"best method with a model, {number(other.regret.mean)} "
-            f"({'the interval excludes 0' if beyond else 'the interval of the difference holds 0'})"
+            f"best of the others, {number(other.regret.mean)} "
+            f"({'a difference beyond chance' if beyond else 'not told apart'})"
         )
     return f"A method without a model is ahead of all with one: {'; '.join(told)}."
 
@@ -156,7 +156,7 @@ def interval(estimate: Estimate, *, floor: float | None = None) -> str:
     if estimate.lower != estimate.lower:
         return ""
     lower = estimate.lower if floor is None else max(estimate.lower, floor)
-    return f"[{number(lower)}, {number(estimate.upper)}]"
+    return f"[{number(lower, 2)}, {number(estimate.upper, 2)}]"
 
 
 def verdict(difference: Estimate) -> str:
