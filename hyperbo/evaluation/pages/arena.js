@@ -10,7 +10,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+      // A row that is not ranked has one cell for all numbers.
+      const key = (row) => {
+        const cell = row.cells[Math.min(column, row.cells.length - 1)];
+        return cell.dataset.value ?? cell.textContent;
+      };
       const compare = (a, b) => {
         const [x, y] = [key(a), key(b)];
         const [p, q] = [Number(x), Number(y)];
