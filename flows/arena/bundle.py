@@ -39,8 +39,9 @@ _FORMAT = 1
 _NAME = re.compile(
     r"[a-z0-9][a-z0-9-]{0,63}/(records\.parquet|metadata\.json)|methods/[A-Za-z0-9_.]{1,80}\.py"
 )
-# Far above what all divisions with many methods take.
-MOST_FILES, LARGEST_FILE, LARGEST_BUNDLE, MOST_ROWS = 500, 256 << 20, 1 << 30, 20_000_000
+# Far above what all divisions with many methods take: half a million rows, some ten megabytes packed.
+LARGEST_ARCHIVE, MOST_FILES, LARGEST_FILE, LARGEST_BUNDLE = 128 << 20, 500, 256 << 20, 1 << 30
+MOST_ROWS = 10_000_000
 # Of a file's columns in memory, as Parquet declares it.
 _LARGEST_TABLE = 4 << 30
 # The time of every entry of the ZIP file: the earliest that it can say.
@@ -180,6 +181,8 @@ def read_bundle(path: Path) -> Bundle:
 
 def _files(path: Path) -> dict[str, bytes]:
     try:
+        if path.stat().st_size > LARGEST_ARCHIVE:
+            raise InvalidInputError("it is larger than a bundle may be", where=str(path))
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             names = [entry.filename for entry in entries]

@@ -95,6 +95,12 @@ def test_what_is_larger_than_a_bundle_may_be_is_refused(path, tmp_path, monkeypa
         read_bundle(tmp_path / "bomb.zip")
 
 
+def test_a_file_larger_than_a_bundle_is_not_opened(path, monkeypatch):
+    monkeypatch.setattr(bundle_module, "LARGEST_ARCHIVE", 1000)
+    with pytest.raises(InvalidInputError, match="larger"):
+        read_bundle(path)
+
+
 def test_a_file_that_declares_less_than_comes_out_is_refused(path, tmp_path):
     lying = io.BytesIO()
     with zipfile.ZipFile(lying, "w", zipfile.ZIP_DEFLATED) as archive:
