@@ -7,7 +7,6 @@ Feurer, Letham, Hutter and Bakshy, "Practical transfer learning for Bayesian opt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -21,9 +20,8 @@ from hyperbo.errors import require_positive
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import factorise
 from hyperbo.gp.posterior import predict
-from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.protocol import Scores
-from hyperbo.methods.transfer.observed import Observed, best_explaining
+from hyperbo.methods.transfer.observed import best_explaining
 from hyperbo.methods.transfer.ranking import (
     FEWEST_OBSERVATIONS,
     ensemble_weights,
@@ -33,61 +31,33 @@ from hyperbo.methods.transfer.ranking import (
 )
 from hyperbo.methods.transfer.task_models import (
     JITTER,
+    OfTaskModels,
     TaskModels,
-    TaskPosteriors,
+    TaskModelsState,
     add_factor_rows,
-    fit_task_models,
-    matern_on_inputs,
 )
-from hyperbo.pretrain.jobs import Job, Progress, no_progress
-from hyperbo.pretrain.task_gp import TaskGP
 
 
 @dataclass(frozen=True)
-class RGPE:
+class RGPE(OfTaskModels):
     """Settings of RGPE.
 
     The test task's own process has the hyperparameters of one training task: those under which the
     observations are most probable. The publication fits it anew.
 
     Attributes:
-      task_gp: how the processes of training tasks are fitted; Matern 5/2 on 100 points.
       samples: functions drawn of each model for its losses.
-      decision: expected improvement, over the largest prediction at an observed candidate.
     """
 
-    task_gp: TaskGP = field(default_factory=matern_on_inputs)
     samples: int = 256
-    decision: AcquisitionDecision = field(default_factory=lambda: AcquisitionDecision("expected_improvement"))
 
     def __post_init__(self) -> None:
-        self.decision.require_no_correction("RGPE")
+        super().__post_init__()
         require_positive(self, "samples")
-
-    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskModels]:
-        """A Gaussian process for each training task; nothing is drawn, so that seeds learn the same."""
-        return fit_task_models(self.task_gp, jobs, progress)
 
     def policy(self, fitted: TaskModels, task: Task) -> RGPEPolicy:
         """The ensemble; of the test task it uses the observations only."""
         return RGPEPolicy(fitted, self)
-
-
-@pytree
-class RGPEState:
-    """What the training tasks say of the candidates, and the observations.
-
-    Attributes:
-      posteriors: of the training tasks.
-      rows: as in `add_factor_rows`.
-      mask: which candidates are no padding.
-      observed: candidates and values.
-    """
-
-    posteriors: TaskPosteriors
-    rows: Float[Array, "m t c"]
-    mask: Bool[Array, " c"]
-    observed: Observed
 
 
 @pytree
@@ -97,13 +67,15 @@ class RGPEPolicy:
     models: TaskModels
     settings: RGPE = field(metadata={"static": True})
 
-    def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> RGPEState:
+    def start(
+        self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int
+    ) -> TaskModelsState:
         """Condition the training tasks' processes; equal weights until enough is observed."""
-        posteriors = TaskPosteriors.of(self.models, candidates)
-        rows = jnp.zeros((len(self.models.own), capacity, len(mask)), candidates.dtype)
-        return RGPEState(posteriors, rows, mask, Observed.none(capacity, candidates.dtype))
+        return TaskModelsState.start(self.models, candidates, mask, capacity)
 
-    def score(self, state: RGPEState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[RGPEState, Scores]:
+    def score(
+        self, state: TaskModelsState, step: Int[Array, ""], key: PRNGKeyArray
+    ) -> tuple[TaskModelsState, Scores]:
         """The acquisition function of the ensemble at every candidate."""
         enough, base = step >= FEWEST_OBSERVATIONS, state.posteriors
         seen = state.observed.seen(step)
@@ -127,7 +99,7 @@ class RGPEPolicy:
 
     def _weights(
         self,
-        state: RGPEState,
+        state: TaskModelsState,
         target: GaussianProcess,
         x: Float[Array, "t d"],
         y: Float[Array, " t"],
@@ -157,8 +129,8 @@ class RGPEPolicy:
         return ensemble_weights(dropping, base, own, self.models.own, 1.0 - step / len(y))
 
     def observe(
-        self, state: RGPEState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
-    ) -> RGPEState:
+        self, state: TaskModelsState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
+    ) -> TaskModelsState:
         """Record the observation, and grow the factors that losses are drawn by."""
         rows = add_factor_rows(state.rows, state.posteriors, step, candidate)
         return replace(state, rows=rows, observed=state.observed.add(step, candidate, y))
