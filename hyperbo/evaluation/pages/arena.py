@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,25 +117,19 @@ def render_arena_page(page: ArenaPage) -> str:
         script=script,
         style_hash=_policy_hash(style),
         script_hash=_policy_hash(script),
-        simplest={each.name: simplest_sentence(each.board, page.baselines) for each in page.divisions},
+        simplest={each.name: simplest_sentence(each.board) for each in page.divisions},
         method_lines=METHOD_LINES,
     )
 
 
-def simplest_sentence(board: Leaderboard, baselines: Sequence[str]) -> str:
-    """Whether a method without a model is ahead of all with one, as a sentence.
-
-    Args:
-      board: the leaderboard.
-      baselines: the simplest ones; they are named where nothing is ahead.
-    """
+def simplest_sentence(board: Leaderboard) -> str:
+    """Whether a method of the project without a model is ahead of all others, as a sentence."""
     simple = [method for method in board.methods if method in WITHOUT_MODEL]
+    if len(simple) == len(board.methods):
+        return f"No method here has a model: {', '.join(simple)}."
     ahead = simplest_ahead_of(board, simple)
     if not ahead:
-        return (
-            f"No method without a model ({', '.join(simple or baselines)}) has the lowest mean regret at any "
-            "budget."
-        )
+        return f"No method without a model ({', '.join(simple)}) has the lowest mean regret at any budget."
     told = []
     for budget, method, rival, beyond in ahead:
         standing, other = board.standings[budget, method], board.standings[budget, rival]
@@ -144,7 +138,7 @@ def simplest_sentence(board: Leaderboard, baselines: Sequence[str]) -> str:
             f"best of the others, {number(other.regret.mean)} "
             f"({'a difference beyond chance' if beyond else 'not told apart'})"
         )
-    return f"A method without a model is ahead of all with one: {'; '.join(told)}."
+    return f"A method without a model is ahead of all others: {'; '.join(told)}."
 
 
 def interval(estimate: Estimate, *, floor: float | None = None) -> str:

@@ -74,11 +74,13 @@ LEVELS = {method: 0.1 + place / 10 for place, method in enumerate(METHODS)}
 
 
 def test_the_first_sentence_says_whether_the_simplest_is_ahead():
-    models = simplest_sentence(board_of(LEVELS), ("Rand",))
+    models = simplest_sentence(board_of(LEVELS))
     assert models.startswith("No method without a model")
-    ahead = simplest_sentence(board_of(LEVELS | {"Best-average": 0.01}), ("Rand",))
+    ahead = simplest_sentence(board_of(LEVELS | {"Best-average": 0.01}))
     assert "Best-average" in ahead
     assert ahead.startswith("A method without a model is ahead")
+    simple = simplest_sentence(board_of({"Best-average": 0.1, "Rand": 0.5}))
+    assert simple == "No method here has a model: Best-average, Rand."
     text = render_arena_page(page_of(LEVELS | {"Best-average": 0.01}))
     assert text.index("is ahead of all") < text.index("<table")
 
