@@ -154,10 +154,13 @@ def test_a_part_without_a_baseline_is_found(bundle, data):
 
 
 def test_without_the_data_a_part_cannot_be_verified(bundle, data, tmp_path):
-    found = verify_bundle(bundle, tmp_path, tiny_protocol(data))
-    assert [each.split(":")[0] for each in found] == ["mini", "rows"]
+    # PD1 mini would be built.
+    alone = replace(bundle, parts={"rows": bundle.parts["rows"]})
+    (found,) = verify_bundle(alone, tmp_path, tiny_protocol(data))
+    assert found.startswith("rows: cannot be verified")
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_when_simulated_anew_and_others_are_found(bundle, data):
     protocol = tiny_protocol(data)
     assert simulate_again(bundle, data, 6, protocol=protocol) == []
