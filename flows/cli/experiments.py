@@ -8,20 +8,25 @@ from typing import Annotated, Literal
 import typer
 
 from flows.cli.jobs import command_line, run_chain
-from flows.cli.options import DataDir, Iterations, Repeats, Runs, Seeds, Steps, optional, refuse_given
+from flows.cli.options import (
+    DataDir,
+    Iterations,
+    Repeats,
+    Runs,
+    Seeds,
+    Settings,
+    Steps,
+    optional,
+    refuse_given,
+)
 from flows.process.environment import prepare_process
 
-# The names in `flows.experiments.studies`, `flows.experiments.protocols` and `hyperbo.methods.paper`, which
-# `--help` need not import.
+# The names in `flows.experiments.studies` and `flows.experiments.protocols`, which `--help` need not import.
 StudyName = Literal[
     "points-per-task", "training-tasks", "acquisition", "structure", "negative-transfer", "held-out"
 ]
-SettingsChoice = Literal["default", "paper"]
 ProtocolChoice = Literal["held-out-related", "all-but-test-task", "hpob"]
 
-Settings = Annotated[
-    SettingsChoice, typer.Option(help="Settings of the methods: the defaults, or the paper's.")
-]
 Dataset = Annotated[str, typer.Option(help="<name>/<config>:<version>.")]
 Raw = Annotated[Path | None, optional("Folder of raw files, where the version is to be built from them.")]
 Preparation = Annotated[

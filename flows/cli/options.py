@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -51,6 +51,11 @@ Steps = Annotated[
         "or fewer.",
         min=1,
     ),
+]
+# The names in `hyperbo.methods.paper`, which `--help` need not import.
+SettingsChoice = Literal["default", "paper"]
+Settings = Annotated[
+    SettingsChoice, typer.Option(help="Settings of the methods: the defaults, or the paper's.")
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Worker processes of Beam.")]
 WorkerPool = Annotated[str, optional("host:port of a pool of Beam workers that sees the same files.")]

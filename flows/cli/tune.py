@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import DataDir, Seeds, Steps, optional, refuse_given
+from flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from flows.process.environment import prepare_process
 
 
@@ -122,6 +122,7 @@ def online(
         int, typer.Option(min=1, help="Number of trials of each run; those of an earlier run count.")
     ] = 50,
     steps: Steps = None,
+    settings: Settings = "default",
     data: DataDir = None,
 ) -> None:
     """Tune tasks of a preset by real training runs: compare methods, or try a given prior.
@@ -130,7 +131,7 @@ def online(
     again. A single run shows its trials.
     """
     if prior is not None:
-        refuse_given(context, ("dataset", "method", "steps"), "a given prior decides this")
+        refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
     prepare_process()
     from flows.command.display import shown_online
     from flows.experiments.online import OnlineComparison, compare_online
@@ -147,6 +148,7 @@ def online(
         trials,
         steps,
         prior,
+        settings,
     )
     with shown_online(comparison.run_count, trials) as show:
         results = compare_online(comparison, show)

@@ -17,12 +17,13 @@ from flows.experiments.make_prior import PREPARATION, prior_of_job, warping_of, 
 from flows.process.progress import progress_line, say
 from hyperbo.bayesopt.journal import Journal, OnlineTrial, RunName
 from hyperbo.bayesopt.online import OnlineRun, online_records, tune
-from hyperbo.bayesopt.online_methods import ONLINE_METHODS, Retrained
+from hyperbo.bayesopt.online_methods import ONLINE_METHODS, Retrained, paper_online
 from hyperbo.bayesopt.propose import OnlineMethod
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.data.subsets import only_tasks
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError, NumericalError, VersionConflictError
+from hyperbo.methods.paper import SettingsName
 from hyperbo.pretrain import Job, outcomes_of
 from hyperbo.priors.file import Prior, read_prior, save_prior
 from hyperbo.priors.names import load_prior
@@ -53,9 +54,11 @@ class OnlineComparison:
       methods: by name.
       seeds: of the runs, and of the priors.
       trials: number of trials of each run.
-      steps: Adam steps of H-NLL; None: the paper's.
+      steps: Adam steps of H-NLL, at most; None: those of its settings.
       prior: name or folder of a prior to tune with. Its method, with the settings and the dataset of the
-        prior, then takes the place of `methods`, `dataset` and `steps`. None: priors are pre-trained.
+        prior, then takes the place of `methods`, `dataset`, `steps` and `settings`. None: priors are
+        pre-trained.
+      settings: `paper` for those of the paper.
     """
 
     preset: str
@@ -68,14 +71,15 @@ class OnlineComparison:
     trials: int = 50
     steps: int | None = None
     prior: str | None = None
+    settings: SettingsName = "default"
 
     @property
     def run_count(self) -> int:
         """Number of runs."""
         return len(self.tasks) * len(self.seeds) * (len(self.methods) if self.prior is None else 1)
 
-    def settings(self) -> dict[str, OnlineMethod]:
-        """The methods by name.
+    def configured(self) -> dict[str, OnlineMethod]:
+        """The methods by name, with their settings.
 
         Raises:
           InvalidInputError: a name is unknown.
@@ -85,7 +89,10 @@ class OnlineComparison:
             raise InvalidInputError(
                 f"unknown method {', '.join(unknown)}", fix=f"use some of {', '.join(ONLINE_METHODS)}"
             )
-        return {name: with_steps(ONLINE_METHODS[name], self.steps) for name in self.methods}
+        chosen = {name: ONLINE_METHODS[name] for name in self.methods}
+        if self.settings == "paper":
+            chosen = {name: paper_online(method) for name, method in chosen.items()}
+        return {name: with_steps(method, self.steps) for name, method in chosen.items()}
 
 
 class ComparisonResults(NamedTuple):
@@ -116,7 +123,7 @@ def compare_online(comparison: OnlineComparison, show: ShowTrials | None = None)
         raise InvalidInputError("no task or no seed to compare on", fix="name at least one")
     preset = load_preset(comparison.preset)
     if comparison.prior is None:
-        prior, methods, dataset = None, comparison.settings(), comparison.dataset
+        prior, methods, dataset = None, comparison.configured(), comparison.dataset
     else:
         prior = load_prior(comparison.prior)
         methods = {prior.description.method: _method_of(prior, comparison.prior)}

@@ -235,7 +235,7 @@ def _warn_of_falling(falls: Sequence[Fall], models: int) -> None:
     if falls:
         steepest = max(falls, key=lambda fall: fall.before - fall.last)
         logger.warning(
-            "the training of %d of %s ended while its loss was falling, %s; allow more steps or iterations",
+            "the training of %d of %s ended while its loss was falling, %s; more steps lower it further",
             len(falls),
             count(models, "model"),
             steepest,

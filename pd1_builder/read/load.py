@@ -34,7 +34,7 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["tuning_data"] = ...,
-    data_dir: Path | None = ...,
+    data_dir: str | Path | None = ...,
     source: str | Path | Sequence[str | Path] = ...,
     revision: str | None = ...,
     skip_empty_tasks: bool = ...,
@@ -45,7 +45,7 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["dataframe"],
-    data_dir: Path | None = ...,
+    data_dir: str | Path | None = ...,
     source: str | Path | Sequence[str | Path] = ...,
     revision: str | None = ...,
 ) -> pd.DataFrame: ...
@@ -54,7 +54,7 @@ def load(
     preparation: str | None = None,
     *,
     as_: Literal["tuning_data", "dataframe"] = "tuning_data",
-    data_dir: Path | None = None,
+    data_dir: str | Path | None = None,
     source: str | Path | Sequence[str | Path] = (),
     revision: str | None = None,
     skip_empty_tasks: bool = False,
@@ -87,7 +87,8 @@ def load(
     """
     if as_ not in ("tuning_data", "dataframe"):
         raise InvalidInputError(f"as_ is {as_!r}", fix="use tuning_data or dataframe")
-    version = _find_or_pull(reference, data_dir, source, revision)
+    folder = None if data_dir is None else Path(data_dir)
+    version = _find_or_pull(reference, folder, source, revision)
     chosen = find_preparation(preparation, version.dataset)
     manifest = read_manifest(version.folder)
     files = parquet_files(version.folder, manifest)

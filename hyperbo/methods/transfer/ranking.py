@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 # Of the values that a Gaussian process is conditioned on, all but one; below it no order is left to predict.
 FEWEST_OBSERVATIONS = 3
 
 
-def ranking_loss(
-    samples: Float[Array, "s t"], y: Float[Array, " t"], mask: Bool[Array, " t"]
-) -> Float[Array, " s"]:
-    r"""How many pairs of observations each sampled function puts in the wrong order.
+def added_ranking_loss(
+    samples: Float[Array, "*models s t"], y: Float[Array, " t"], last: Int[Array, ""]
+) -> Float[Array, "*models s"]:
+    r"""How many pairs each sampled function puts in the wrong order of those that the last observation adds.
+
+    With t = `last`, these are the pairs of t with the observations before it. Their sum over t is the loss
 
     .. math:: \sum_j \sum_k 1[(f(x_j) < f(x_k)) \oplus (y_j < y_k)]
 
     Args:
       samples: values of sampled functions at the observed inputs.
       y: what was observed.
-      mask: which rows are observations.
+      last: row of the last observation; the rows after it are room.
 
     >>> order = jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
-    >>> ranking_loss(order, jnp.array([1.0, 2.0, 3.0]), jnp.ones(3, bool)).tolist()
-    [0.0, 6.0]
+    >>> added_ranking_loss(order, jnp.array([1.0, 2.0, 3.0]), jnp.array(2)).tolist()
+    [0.0, 4.0]
     """
-    return left_out_ranking_loss(jnp.broadcast_to(samples[:, None], (*samples.shape, len(y))), y, mask)
+    value, observed = samples[..., last, None], y[last]
+    wrong = ((value < samples) ^ (observed < y)).astype(y.dtype) + ((samples < value) ^ (y < observed))
+    return jnp.sum(jnp.where(jnp.arange(len(y)) < last, wrong, 0.0), axis=-1)
 
 
 def left_out_ranking_loss(
     samples: Float[Array, "s t t"], y: Float[Array, " t"], mask: Bool[Array, " t"]
 ) -> Float[Array, " s"]:
-    """`ranking_loss`, where row j is the function that was sampled without observation j."""
+    """How many pairs are in the wrong order, where row j is the function sampled without observation j.
+
+    The pairs are those of the sum in `added_ranking_loss`.
+    """
     at_left_out = jnp.diagonal(samples, axis1=1, axis2=2)[:, :, None]
     wrong = (at_left_out < samples) ^ (y[:, None] < y[None, :])
     return jnp.sum(wrong & mask[:, None] & mask[None, :], axis=(1, 2)).astype(y.dtype)

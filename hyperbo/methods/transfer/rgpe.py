@@ -7,7 +7,6 @@ Feurer, Letham, Hutter and Bakshy, "Practical transfer learning for Bayesian opt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -21,52 +20,40 @@ from hyperbo.errors import require_positive
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import factorise
 from hyperbo.gp.posterior import predict
-from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.protocol import Scores
-from hyperbo.methods.transfer.observed import Observed, best_explaining
+from hyperbo.methods.transfer.observed import best_explaining
 from hyperbo.methods.transfer.ranking import (
     FEWEST_OBSERVATIONS,
+    added_ranking_loss,
     ensemble_weights,
     left_out_ranking_loss,
     left_out_samples,
-    ranking_loss,
 )
 from hyperbo.methods.transfer.task_models import (
     JITTER,
+    OfTaskModels,
     TaskModels,
-    TaskPosteriors,
+    TaskModelsState,
     add_factor_rows,
-    fit_task_models,
-    matern_on_inputs,
 )
-from hyperbo.pretrain.jobs import Job, Progress, no_progress
-from hyperbo.pretrain.task_gp import TaskGP
 
 
 @dataclass(frozen=True)
-class RGPE:
+class RGPE(OfTaskModels):
     """Settings of RGPE.
 
     The test task's own process has the hyperparameters of one training task: those under which the
     observations are most probable. The publication fits it anew.
 
     Attributes:
-      task_gp: how the processes of training tasks are fitted; Matern 5/2 on 100 points.
       samples: functions drawn of each model for its losses.
-      decision: expected improvement, over the largest prediction at an observed candidate.
     """
 
-    task_gp: TaskGP = field(default_factory=matern_on_inputs)
     samples: int = 256
-    decision: AcquisitionDecision = field(default_factory=lambda: AcquisitionDecision("expected_improvement"))
 
     def __post_init__(self) -> None:
-        self.decision.require_no_correction("RGPE")
+        super().__post_init__()
         require_positive(self, "samples")
-
-    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskModels]:
-        """A Gaussian process for each training task; nothing is drawn, so that seeds learn the same."""
-        return fit_task_models(self.task_gp, jobs, progress)
 
     def policy(self, fitted: TaskModels, task: Task) -> RGPEPolicy:
         """The ensemble; of the test task it uses the observations only."""
@@ -75,19 +62,22 @@ class RGPE:
 
 @pytree
 class RGPEState:
-    """What the training tasks say of the candidates, and the observations.
+    """What the training tasks say of the candidates, the observations, and the losses of drawn functions.
+
+    A function of a training task is drawn one observation at a time: its value at the next one is made of a
+    new normal number and those before it. So its loss grows with each observation, at a cost of its pairs.
 
     Attributes:
-      posteriors: of the training tasks.
-      rows: as in `add_factor_rows`.
-      mask: which candidates are no padding.
-      observed: candidates and values.
+      tasks: its `rows` are those of `add_factor_rows`.
+      normals: normal numbers of the drawn functions.
+      samples: their values at the observed candidates.
+      losses: how many pairs of observations they put in the wrong order.
     """
 
-    posteriors: TaskPosteriors
-    rows: Float[Array, "m t c"]
-    mask: Bool[Array, " c"]
-    observed: Observed
+    tasks: TaskModelsState
+    normals: Float[Array, "m s t"]
+    samples: Float[Array, "m s t"]
+    losses: Float[Array, "m s"]
 
 
 @pytree
@@ -99,66 +89,82 @@ class RGPEPolicy:
 
     def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> RGPEState:
         """Condition the training tasks' processes; equal weights until enough is observed."""
-        posteriors = TaskPosteriors.of(self.models, candidates)
-        rows = jnp.zeros((len(self.models.own), capacity, len(mask)), candidates.dtype)
-        return RGPEState(posteriors, rows, mask, Observed.none(capacity, candidates.dtype))
+        tasks = TaskModelsState.start(self.models, candidates, mask, capacity)
+        room = jnp.zeros((len(self.models.own), self.settings.samples, capacity), candidates.dtype)
+        return RGPEState(tasks, room, room, room[:, :, 0])
 
     def score(self, state: RGPEState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[RGPEState, Scores]:
         """The acquisition function of the ensemble at every candidate."""
-        enough, base = step >= FEWEST_OBSERVATIONS, state.posteriors
-        seen = state.observed.seen(step)
-        location, scale, y = state.observed.standardised(
+        drawing, weighing, deciding = jax.random.split(key, 3)
+        state = lax.cond(step > 0, lambda: self._drawn(state, step - 1, drawing), lambda: state)
+        tasks = state.tasks
+        enough, base = step >= FEWEST_OBSERVATIONS, tasks.posteriors
+        seen = tasks.observed.seen(step)
+        location, scale, y = tasks.observed.standardised(
             self.models.location, self.models.scale, seen, enough
         )
-        x = base.candidates[state.observed.candidates]
+        x = base.candidates[tasks.observed.candidates]
         target = best_explaining(self.models.gps, x, y, seen)
         own_mean, own_variance = predict(target, x, y, seen, base.candidates)
         equal = jnp.append(self.models.own / jnp.sum(self.models.own), 0.0)
-        weights = lax.cond(enough, lambda: self._weights(state, target, x, y, seen, step, key), lambda: equal)
+        weights = lax.cond(
+            enough, lambda: self._weights(state.losses, target, x, y, seen, weighing), lambda: equal
+        )
         mean = weights @ jnp.vstack([base.mean, own_mean])
         variance = weights**2 @ jnp.vstack([base.variance, own_variance])
         noise = weights**2 @ jnp.append(base.noise_variance, target.noise_variance)
         # Models of tasks of other scales: only their predictions can be compared with each other.
-        best = jnp.max(jnp.where(seen, mean[state.observed.candidates], -jnp.inf))
+        best = jnp.max(jnp.where(seen, mean[tasks.observed.candidates], -jnp.inf))
         scores = self.settings.decision.scores(
-            mean, variance, noise, best, state.mask, jnp.sum(self.models.own), step, key
+            mean, variance, noise, best, tasks.mask, jnp.sum(self.models.own), step, deciding
         )
         return state, Scores(scores.values, location + scale * scores.mean, scale * scores.deviation)
 
+    def _drawn(self, state: RGPEState, last: Int[Array, ""], key: PRNGKeyArray) -> RGPEState:
+        """Draw the functions of training tasks at the last observation, and add the pairs that it makes."""
+        tasks, candidate = state.tasks, state.tasks.observed.candidates[last]
+        count, dtype = self.settings.samples, state.normals.dtype
+
+        def of_task(number: Int[Array, ""]) -> Float[Array, " s"]:
+            # The draws of a task do not depend on the number of tasks.
+            return jax.random.normal(jax.random.fold_in(key, number), (count,), dtype)
+
+        normals = state.normals.at[:, :, last].set(jax.vmap(of_task)(jnp.arange(len(self.models.own))))
+        deviations = jnp.einsum("mst,mt->ms", normals, tasks.rows[:, :, candidate])
+        values = tasks.posteriors.mean[:, candidate, None] + deviations
+        samples = state.samples.at[:, :, last].set(values)
+        losses = state.losses + added_ranking_loss(samples, tasks.observed.y, last)
+        return RGPEState(tasks, normals, samples, losses)
+
     def _weights(
         self,
-        state: RGPEState,
+        losses: Float[Array, "m s"],
         target: GaussianProcess,
         x: Float[Array, "t d"],
         y: Float[Array, " t"],
         seen: Bool[Array, " t"],
-        step: Int[Array, ""],
         key: PRNGKeyArray,
     ) -> Float[Array, " models"]:
-        chosen, shape = state.observed.candidates, (self.settings.samples, len(y))
-        dropping, *drawing = jax.random.split(key, 4)
-
-        def base_losses(arguments: tuple[Array, Array, Array]) -> Array:
-            number, mean, rows = arguments
-            draws = jax.random.normal(jax.random.fold_in(drawing[0], number), shape, y.dtype)
-            return ranking_loss(mean[chosen] + draws @ rows[:, chosen], y, seen)
-
-        numbers = jnp.arange(len(self.models.own))
-        base = lax.map(base_losses, (numbers, state.posteriors.mean, state.rows))
+        shape = (self.settings.samples, len(y))
+        dropping, *drawing = jax.random.split(key, 3)
         inside = seen[:, None] & seen[None, :]
         covariance = jnp.where(inside, target.kernel(x, x), 0.0)
         identity = jnp.eye(len(y), dtype=y.dtype)
         inverse_factor = factorise(covariance + target.noise_variance * identity, seen).inverse_factor
-        prior, noise = (jax.random.normal(each, shape, y.dtype) for each in drawing[1:])
+        prior, noise = (jax.random.normal(each, shape, y.dtype) for each in drawing)
         prior = jnp.where(seen, prior @ factorise(covariance + JITTER * identity, seen).factor.T, 0.0)
         noise = jnp.where(seen, jnp.sqrt(target.noise_variance) * noise, 0.0)
         samples = left_out_samples(prior, noise, y, covariance, inverse_factor.T @ inverse_factor)
         own = left_out_ranking_loss(samples, y, seen)
-        return ensemble_weights(dropping, base, own, self.models.own, 1.0 - step / len(y))
+        time_left = 1.0 - jnp.sum(seen) / len(y)
+        return ensemble_weights(dropping, losses, own, self.models.own, time_left)
 
     def observe(
         self, state: RGPEState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
     ) -> RGPEState:
-        """Record the observation, and grow the factors that losses are drawn by."""
-        rows = add_factor_rows(state.rows, state.posteriors, step, candidate)
-        return replace(state, rows=rows, observed=state.observed.add(step, candidate, y))
+        """Record the observation, and grow the factors that functions are drawn by."""
+        tasks = state.tasks
+        rows = add_factor_rows(tasks.rows, tasks.posteriors, step, candidate)
+        return replace(
+            state, tasks=replace(tasks, rows=rows, observed=tasks.observed.add(step, candidate, y))
+        )

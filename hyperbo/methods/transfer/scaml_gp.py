@@ -6,7 +6,6 @@ Gaussian processes", AISTATS 2024.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -22,17 +21,12 @@ from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialis
 from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.numerics import factorise, gaussian_nll, inverse_softplus, softplus
 from hyperbo.gp.parameter_priors import LogNormal
-from hyperbo.methods.decision import AcquisitionDecision
 from hyperbo.methods.protocol import Scores
-from hyperbo.methods.transfer.observed import Observed
 from hyperbo.methods.transfer.task_models import (
+    OfTaskModels,
     TaskModels,
-    TaskPosteriors,
-    fit_task_models,
-    matern_on_inputs,
+    TaskModelsState,
 )
-from hyperbo.pretrain.jobs import Job, Progress, no_progress
-from hyperbo.pretrain.task_gp import TaskGP
 
 # What the training tasks do not explain is less than their own variance, 1, and as smooth as they are.
 RESIDUAL = Architecture((), signal_variance=0.25, lengthscale=0.5, noise_variance=0.01, mean="zero")
@@ -45,26 +39,18 @@ _CONVERGED = 0.0
 
 
 @dataclass(frozen=True)
-class ScaMLGP:
+class ScaMLGP(OfTaskModels):
     """Settings of ScaML-GP.
 
     Attributes:
-      task_gp: how the processes of training tasks are fitted; Matern 5/2 on 100 points.
       iterations: of L-BFGS in each refit of weights and residual process.
-      decision: expected improvement.
     """
 
-    task_gp: TaskGP = field(default_factory=matern_on_inputs)
     iterations: int = 30
-    decision: AcquisitionDecision = field(default_factory=lambda: AcquisitionDecision("expected_improvement"))
 
     def __post_init__(self) -> None:
-        self.decision.require_no_correction("ScaML-GP")
+        super().__post_init__()
         require_positive(self, "iterations")
-
-    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskModels]:
-        """A Gaussian process for each training task; nothing is drawn, so that seeds learn the same."""
-        return fit_task_models(self.task_gp, jobs, progress)
 
     def policy(self, fitted: TaskModels, task: Task) -> ScaMLPolicy:
         """Of the test task it uses the observations only."""
@@ -85,23 +71,6 @@ class ScaMLParameters:
 
 
 @pytree
-class ScaMLState:
-    """What the training tasks say of the candidates, and the observations.
-
-    Attributes:
-      posteriors: of the training tasks.
-      rows: their posterior covariances of each observed candidate with all.
-      mask: which candidates are no padding.
-      observed: candidates and values.
-    """
-
-    posteriors: TaskPosteriors
-    rows: Float[Array, "m t c"]
-    mask: Bool[Array, " c"]
-    observed: Observed
-
-
-@pytree
 class ScaMLPolicy:
     r"""Scores candidates by the process with
 
@@ -114,13 +83,15 @@ class ScaMLPolicy:
     models: TaskModels
     settings: ScaMLGP = field(metadata={"static": True})
 
-    def start(self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int) -> ScaMLState:
+    def start(
+        self, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int
+    ) -> TaskModelsState:
         """Condition the training tasks' processes."""
-        posteriors = TaskPosteriors.of(self.models, candidates)
-        rows = jnp.zeros((len(self.models.own), capacity, len(mask)), candidates.dtype)
-        return ScaMLState(posteriors, rows, mask, Observed.none(capacity, candidates.dtype))
+        return TaskModelsState.start(self.models, candidates, mask, capacity)
 
-    def score(self, state: ScaMLState, step: Int[Array, ""], key: PRNGKeyArray) -> tuple[ScaMLState, Scores]:
+    def score(
+        self, state: TaskModelsState, step: Int[Array, ""], key: PRNGKeyArray
+    ) -> tuple[TaskModelsState, Scores]:
         """Refit, condition on the observations, and score."""
         seen = state.observed.seen(step)
         location, scale, y = state.observed.standardised(
@@ -150,7 +121,9 @@ class ScaMLPolicy:
         )
         return jnp.sum(self.weights(parameters)) + jnp.sum(LogNormal(0.0, _SPREAD).penalty(ratios))
 
-    def refitted(self, state: ScaMLState, y: Float[Array, " t"], seen: Bool[Array, " t"]) -> ScaMLParameters:
+    def refitted(
+        self, state: TaskModelsState, y: Float[Array, " t"], seen: Bool[Array, " t"]
+    ) -> ScaMLParameters:
         """The most probable parameters; those of the start are equal weights of sum 1."""
         own, chosen = self.models.own, state.observed.candidates
         x, means = state.posteriors.candidates[chosen], state.posteriors.mean[:, chosen]
@@ -170,7 +143,11 @@ class ScaMLPolicy:
         return unravel(jnp.where(jnp.any(seen), found, start))
 
     def posterior(
-        self, parameters: ScaMLParameters, state: ScaMLState, y: Float[Array, " t"], seen: Bool[Array, " t"]
+        self,
+        parameters: ScaMLParameters,
+        state: TaskModelsState,
+        y: Float[Array, " t"],
+        seen: Bool[Array, " t"],
     ) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
         """Mean and variance of the function at the candidates."""
         weights, gp, tasks = self.weights(parameters), parameters.residual, state.posteriors
@@ -187,8 +164,8 @@ class ScaMLPolicy:
         return prior_mean + whitened[:, 0] @ whitened[:, 1:], jnp.maximum(variance, 0.0)
 
     def observe(
-        self, state: ScaMLState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
-    ) -> ScaMLState:
+        self, state: TaskModelsState, step: Int[Array, ""], candidate: Int[Array, ""], y: Float[Array, ""]
+    ) -> TaskModelsState:
         """Record the observation, and what the training tasks say of its covariance with the others."""
         rows = state.rows.at[:, step].set(state.posteriors.covariance_rows(candidate))
         return replace(state, rows=rows, observed=state.observed.add(step, candidate, y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ from hyperbo.data.tuning_data import Task, pad_pairs
 from hyperbo.errors import NumericalError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess
 from hyperbo.gp.numerics import double_precision, factorise
-from hyperbo.pretrain.jobs import Job, Progress, all_trained, check_jobs
+from hyperbo.methods.decision import AcquisitionDecision
+from hyperbo.methods.transfer.observed import Observed
+from hyperbo.pretrain.jobs import Job, Progress, all_trained, check_jobs, no_progress
 from hyperbo.pretrain.task_gp import TaskGP
 
 # Of standardised values. It stands on the diagonal where a posterior is conditioned on exact values, such as
@@ -51,6 +53,26 @@ class TaskModels:
     own: Bool[Array, " m"]
     location: Float[Array, ""]
     scale: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class OfTaskModels:
+    """Settings of the methods that learn a Gaussian process for each training task.
+
+    Attributes:
+      task_gp: how the processes of training tasks are fitted; Matern 5/2 on 100 points.
+      decision: expected improvement.
+    """
+
+    task_gp: TaskGP = field(default_factory=matern_on_inputs)
+    decision: AcquisitionDecision = field(default_factory=lambda: AcquisitionDecision("expected_improvement"))
+
+    def __post_init__(self) -> None:
+        self.decision.require_no_correction(type(self).__name__)
+
+    def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[TaskModels]:
+        """A Gaussian process for each training task; nothing is drawn, so that seeds learn the same."""
+        return fit_task_models(self.task_gp, jobs, progress)
 
 
 @double_precision
@@ -174,3 +196,29 @@ def add_factor_rows(
     row = posteriors.covariance_rows(candidate) - explained
     pivots = jnp.sqrt(jnp.maximum(row[:, candidate], 0.0) + JITTER)
     return rows.at[:, step].set(row / pivots[:, None])
+
+
+@pytree
+class TaskModelsState:
+    """What the training tasks say of the candidates, and the observations.
+
+    Attributes:
+      posteriors: of the training tasks.
+      rows: of each observed candidate and each task, a row over all candidates, as the method keeps it.
+      mask: which candidates are no padding.
+      observed: candidates and values.
+    """
+
+    posteriors: TaskPosteriors
+    rows: Float[Array, "m t c"]
+    mask: Bool[Array, " c"]
+    observed: Observed
+
+    @classmethod
+    def start(
+        cls, models: TaskModels, candidates: Float[Array, "c d"], mask: Bool[Array, " c"], capacity: int
+    ) -> TaskModelsState:
+        """Condition the training tasks' processes; nothing is observed."""
+        posteriors = TaskPosteriors.of(models, candidates)
+        rows = jnp.zeros((len(models.own), capacity, len(mask)), candidates.dtype)
+        return cls(posteriors, rows, mask, Observed.none(capacity, candidates.dtype))

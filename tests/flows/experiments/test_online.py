@@ -187,9 +187,10 @@ def test_the_command_shows_the_trials_of_one_run_and_continues_it(with_prior: On
     assert f"best objective {best:.5g} in trial " in result.output
 
 
-@pytest.mark.parametrize("option", ["--method", "--dataset", "--steps"])
+@pytest.mark.parametrize("option", ["--method", "--dataset", "--steps", "--settings"])
 def test_what_a_given_prior_decides_is_no_option_beside_it(option: str, tmp_path: Path) -> None:
-    options = ["--task", STUDY, "--out", str(tmp_path), "--prior", "pd1-mini/h-ekl", option, "1"]
+    options = ["--task", STUDY, "--out", str(tmp_path), "--prior", "pd1-mini/h-ekl"]
+    options += [option, "paper" if option == "--settings" else "1"]
     result = CliRunner().invoke(app, ["online", *options])
     assert result.exit_code == 2
     assert option in result.output
@@ -215,6 +216,15 @@ def test_unknown_methods_and_empty_comparisons_are_refused(
         compare_online(replace(comparison, methods=("MAF",), out=tmp_path))
     with pytest.raises(InvalidInputError, match="no task or no seed"):
         compare_online(replace(comparison, tasks=(), out=tmp_path))
+
+
+def test_the_papers_settings_replace_the_networks_and_a_limit_on_steps_still_holds(tmp_path: Path) -> None:
+    paper = OnlineComparison("tiny", (STUDY,), tmp_path, None, steps=500, settings="paper").configured()
+    default = OnlineComparison("tiny", (STUDY,), tmp_path, None).configured()
+    for label in ("H-NLL", "H-EKL", "STBO"):
+        assert paper[label].method.architecture != default[label].method.architecture  # type: ignore[attr-defined]
+    training = paper["H-NLL"].method.training  # type: ignore[attr-defined]
+    assert (training.steps, training.learning_rate, training.patience) == (500, 1e-3, None)
 
 
 def test_journal_lines_hold_the_raw_row_and_its_origin(

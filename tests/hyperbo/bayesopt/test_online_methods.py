@@ -18,6 +18,7 @@ from hyperbo.bayesopt.online_methods import (
     ONLINE_METHODS,
     Retrained,
     SingleTask,
+    paper_online,
     retraining_data,
     retraining_loss,
 )
@@ -27,7 +28,7 @@ from hyperbo.data.warping import online_map
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.methods import HNLL, STBO, HSum
-from hyperbo.pretrain import Job, SumTraining
+from hyperbo.pretrain import Job, NLLTraining, SumTraining
 
 pytestmark = pytest.mark.usefixtures("x64")
 PROPOSED = jax.jit(maximise_ucb, static_argnums=(2, 3))
@@ -198,9 +199,13 @@ def test_the_papers_settings() -> None:
         assert isinstance(settings, Retrained | SingleTask)
         assert settings.method.decision.acquisition == "upper_confidence_bound"
         assert settings.method.decision.coefficient == 1.8
+    paper = {label: paper_online(method) for label, method in ONLINE_METHODS.items()}
     for label in ("H-NLL", "H-EKL", "STBO"):
-        architecture = ONLINE_METHODS[label].method.architecture  # type: ignore[attr-defined]
+        architecture = paper[label].method.architecture  # type: ignore[attr-defined]
         assert (architecture.hidden, architecture.kernel) == ((8,), "matern32")
+        assert ONLINE_METHODS[label].method.architecture.hidden == (32, 32)  # type: ignore[attr-defined]
+    assert paper["H-NLL"].method.training == NLLTraining.paper()  # type: ignore[attr-defined]
+    assert [paper[label] for label in ("STBOH", "Rand")] == [ONLINE_METHODS["STBOH"], ONLINE_METHODS["Rand"]]
     training = ONLINE_METHODS["H-EKL"].method.training  # type: ignore[attr-defined]
     assert (training.ekl, training.nll) == (1.0, 0.1)
 

@@ -57,7 +57,7 @@ def expected_rows() -> list[dict[str, Any]]:
 
 
 def test_tasks_of_the_paper_preparation(built: Path) -> None:
-    data = pd1_builder.load("pd1/mini:1.0.0", preparation="paper", data_dir=built)
+    data = pd1_builder.load("pd1/mini:1.0.0", preparation="paper", data_dir=str(built))
     assert [task.name for task in data.tasks] == [
         "digits-mlp-128",
         "digits-mlp-32",

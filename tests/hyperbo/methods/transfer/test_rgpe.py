@@ -17,10 +17,10 @@ from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.methods import RGPE
 from hyperbo.methods.transfer.ranking import (
+    added_ranking_loss,
     ensemble_weights,
     left_out_ranking_loss,
     left_out_samples,
-    ranking_loss,
 )
 from hyperbo.methods.transfer.task_models import (
     TaskPosteriors,
@@ -46,8 +46,16 @@ def test_losses_count_the_pairs_in_the_wrong_order() -> None:
 
     found = left_out_ranking_loss(*map(jnp.asarray, (samples, y, mask)))
     np.testing.assert_array_equal(found, [wrong(one) for one in samples])
-    found = ranking_loss(*map(jnp.asarray, (samples[:, 0], y, mask)))
-    np.testing.assert_array_equal(found, [wrong(np.tile(one[0], (4, 1))) for one in samples])
+
+
+def test_losses_grow_by_the_pairs_of_each_observation() -> None:
+    samples, y = RANDOM.integers(0, 4, (2, 5, 4)) * 1.0, np.array([1.0, 3.0, 2.0, 2.0])
+    grown = sum(added_ranking_loss(jnp.asarray(samples), jnp.asarray(y), jnp.asarray(t)) for t in range(3))
+
+    def wrong(one: np.ndarray) -> int:
+        return sum((one[j] < one[k]) != (y[j] < y[k]) for j in range(3) for k in range(3))
+
+    np.testing.assert_array_equal(grown, [[wrong(one) for one in of_model] for of_model in samples])
 
 
 def test_draws_without_an_observation_have_the_moments_of_the_process_without_it() -> None:
