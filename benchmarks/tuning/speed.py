@@ -117,7 +117,7 @@ def _engine(prior: Prior, count: int) -> Callable[[], Seconds]:
     history, region = History(x, y, np.zeros((0, space.dimension))), Region.of(space, {})
 
     def choose() -> Seconds:
-        return _timed(lambda: propose(prior.gp, region, history, random))[1]
+        return _timed(lambda: propose(prior.gp, region, history, random, prior_weight=1.0))[1]
 
     return choose
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from flows.cli import experiments as study_commands
 from flows.cli import tune as tune_commands
+from flows.cli.arena import arena_app
 from flows.cli.data import data_app
 from flows.cli.jobs import command_line, run_chain, tell_outcome
 from flows.cli.options import (
@@ -63,6 +64,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(prior_app, name="prior")
 app.add_typer(flows_app, name="flows")
+app.add_typer(arena_app, name="arena")
 
 
 @app.command()

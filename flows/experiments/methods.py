@@ -54,7 +54,7 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
             f"{name!r} is not a method",
             fix="write a frozen dataclass with fit and policy, hyperbo.methods.Method",
         )
-    _source_sha256(found)
+    method_source(found)  # A file that is edited later is not what runs.
     return found
 
 
@@ -86,9 +86,13 @@ def method_identity(method: Method) -> dict[str, Any]:
 
 
 @cache
-def _source_sha256(of_class: type[Any]) -> str:
-    """Hash of the files that define a class and its bases; `method_class` has it computed at the import."""
+def method_source(of_class: type[Any]) -> bytes:
+    """The files that define a method of one's own and its bases, one after another, as at the import."""
     theirs = {"hyperbo", *sys.stdlib_module_names}  # These are identified by versions.
     own = [each for each in of_class.__mro__ if each.__module__.partition(".")[0] not in theirs]
     files = sorted({inspect.getfile(each) for each in own})
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
+    return b"".join(Path(file).read_bytes() for file in files)
+
+
+def _source_sha256(of_class: type[Any]) -> str:
+    return hashlib.sha256(method_source(of_class)).hexdigest()

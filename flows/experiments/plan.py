@@ -5,7 +5,7 @@ Every step takes the plan. A run's identity is the plain JSON under which the le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
@@ -223,21 +223,28 @@ class Plan:
 
     def outlook(self) -> str:
         """How much there is to do, in a line. What several arms share counts once."""
-        arms = self.arms.values()
-        parts = [count(len(arms), "arm")]
-        for kind, identities in (
-            ("prior", [arm.priors for arm in arms]),
-            ("simulation", [arm.simulations for arm in arms]),
-        ):
-            different = {
-                ledger.run_id(identity): identity for each in identities for identity in each.values()
-            }
-            present = len(different) - len(ledger.missing(self.experiment.runs, different))
-            parts.append(f"{count(len(different), kind)}, of which {present} present")
-        return "; ".join(parts)
+        return f"{count(len(self.arms), 'arm')}; {outlook([self])}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (self.experiment, self.for_use)
+
+
+def outlook(plans: Sequence[Plan]) -> str:
+    """How many priors and simulations plans have, and how many of them are present; each counts once."""
+    arms = [(plan.experiment.runs, arm) for plan in plans for arm in plan.arms.values()]
+    parts = []
+    for kind, identities in (
+        ("prior", [(runs, arm.priors) for runs, arm in arms]),
+        ("simulation", [(runs, arm.simulations) for runs, arm in arms]),
+    ):
+        different = {
+            (runs, ledger.run_id(identity)): identity
+            for runs, each in identities
+            for identity in each.values()
+        }
+        present = sum(ledger.find(runs, identity) is not None for (runs, _), identity in different.items())
+        parts.append(f"{count(len(different), kind)}, of which {present} present")
+    return "; ".join(parts)
 
 
 def make_plan(experiment: Experiment) -> Plan:

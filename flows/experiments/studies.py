@@ -12,7 +12,7 @@ from flows.experiments.protocols import ProtocolName, TestBed
 from hyperbo.acquisition import OFFLINE_UCB_COEFFICIENT
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
-from hyperbo.methods import HEKL, STBO, STBOH, AcquisitionDecision, HSum, Rand
+from hyperbo.methods import EGP, HEKL, STBO, STBOH, AcquisitionDecision, HSum, Rand
 
 # For PD1 the paper names the ends of its grids (4 and about 1600 points, 3 and 23 tasks) and some values
 # between. For HPO-B it names all values.
@@ -32,7 +32,7 @@ FEW_POINTS = 100
 
 # Methods that learn nothing from training tasks, and methods that learn from matched inputs only.
 _SINGLE_TASK = (STBO, STBOH, Rand)
-_MATCHED = (HEKL, HSum)
+_MATCHED = (HEKL, HSum, EGP)
 
 
 class Variant(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,41 @@ def write_evaluation(plan: Plan, command: str, failures: Failures) -> Path:
       NotAvailableError: a run that did not fail is not in the ledger.
       NumericalError: every run failed.
     """
+    runs, finished = plan.experiment.runs, _finished(plan, failures)
+    identity = _identity(plan, finished)
+    folder = ledger.run_folder(runs, identity)
+    if ledger.find(runs, identity) is not None:
+        say("report: present, nothing to do")
+        return folder
+    started = time.time()
+    evaluation = replace(
+        _evaluation(plan, command, finished, failures), losses=_losses(finished, plan.test_bed)
+    )
+    ledger.finish(
+        runs, identity, lambda folder: evaluation_folder.write(folder, evaluation), run_facts(started)
+    )
+    say(f"report: written in {time.time() - started:.0f} s")
+    return folder
+
+
+def recorded_evaluation(plan: Plan, command: str, failures: Failures) -> Evaluation:
+    """The records and metadata of an experiment whose runs are done, as `write_evaluation` writes them.
+
+    Raises:
+      NotAvailableError: a run that did not fail is not in the ledger.
+      NumericalError: every run failed.
+    """
+    return _evaluation(plan, command, _finished(plan, failures), failures)
+
+
+def _evaluation(
+    plan: Plan, command: str, finished: Mapping[str, _Finished], failures: Failures
+) -> Evaluation:
+    metadata = validate_metadata(_metadata(plan, command, finished, failures))
+    return Evaluation(_records(finished), metadata)
+
+
+def _finished(plan: Plan, failures: Failures) -> dict[str, _Finished]:
     runs = plan.experiment.runs
     finished = {
         label: _Finished(
@@ -62,22 +97,7 @@ def write_evaluation(plan: Plan, command: str, failures: Failures) -> Path:
     }
     if not any(arm.simulations for arm in finished.values()):
         raise NumericalError(f"every run failed; the first: {_failed_runs(failures)[0]['reason']}")
-    identity = _identity(plan, finished)
-    folder = ledger.run_folder(runs, identity)
-    if ledger.find(runs, identity) is not None:
-        say("report: present, nothing to do")
-        return folder
-    started = time.time()
-    evaluation = Evaluation(
-        _records(finished),
-        validate_metadata(_metadata(plan, command, finished, failures)),
-        _losses(finished, plan.test_bed),
-    )
-    ledger.finish(
-        runs, identity, lambda folder: evaluation_folder.write(folder, evaluation), run_facts(started)
-    )
-    say(f"report: written in {time.time() - started:.0f} s")
-    return folder
+    return finished
 
 
 def _found(

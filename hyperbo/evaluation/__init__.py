@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from hyperbo.evaluation.measures.comparisons import paired_comparison
     from hyperbo.evaluation.measures.correlations import correlate_losses
     from hyperbo.evaluation.measures.findings import findings_about, headline, simplest_ahead
+    from hyperbo.evaluation.measures.leaderboard import leaderboard
     from hyperbo.evaluation.measures.promotion import PromotionDecision, decide_promotion
     from hyperbo.evaluation.measures.regret import regret_curves, regrets_of_priors, simple_regrets
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.survey import gains, rank_correlations, survey_markdown, survey_tasks
     from hyperbo.evaluation.measures.tables import summary_frame, summary_table
+    from hyperbo.evaluation.pages.arena import write_arena_page
     from hyperbo.evaluation.pages.prior import write_prior_page
     from hyperbo.evaluation.pages.report import write_report
     from hyperbo.evaluation.prior.view import PriorView, view_prior
@@ -45,6 +47,7 @@ __all__ = [
     "headline",
     "heat_map",
     "join_evaluations",
+    "leaderboard",
     "line_styles",
     "measure_calibration",
     "online_figure",
@@ -68,6 +71,7 @@ __all__ = [
     "survey_markdown",
     "survey_tasks",
     "view_prior",
+    "write_arena_page",
     "write_losses",
     "write_metadata",
     "write_prior_page",
@@ -86,11 +90,13 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "measures.comparisons": ["paired_comparison"],
         "measures.correlations": ["correlate_losses"],
         "measures.findings": ["findings_about", "headline", "simplest_ahead"],
+        "measures.leaderboard": ["leaderboard"],
         "measures.promotion": ["PromotionDecision", "decide_promotion"],
         "measures.regret": ["regret_curves", "regrets_of_priors", "simple_regrets"],
         "measures.study": ["study_points", "study_table"],
         "measures.survey": ["gains", "rank_correlations", "survey_markdown", "survey_tasks"],
         "measures.tables": ["summary_frame", "summary_table"],
+        "pages.arena": ["write_arena_page"],
         "pages.prior": ["write_prior_page"],
         "pages.report": ["write_report"],
         "prior.view": ["PriorView", "view_prior"],

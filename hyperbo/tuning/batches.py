@@ -114,7 +114,7 @@ def acquisition_of(
     box: Box,
     strategy: BatchStrategy,
     mapped: bool,
-    prior_weight: float = 1.0,
+    prior_weight: float,
 ) -> Acquisition:
     """The acquisition function that a strategy maximises; for `thompson_sampling` see `sampled`.
 
@@ -155,7 +155,7 @@ def sampled(
     t: Float[Array, "n d"],
     key: PRNGKeyArray,
     mapped: bool,
-    prior_weight: float = 1.0,
+    prior_weight: float,
 ) -> Float[Array, " n"]:
     """A function drawn from the posterior, at points of the region's unit cube: Thompson sampling.
 

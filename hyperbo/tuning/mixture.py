@@ -1,7 +1,8 @@
 r"""The prior of a tuner in a mixture with uninformed Gaussian processes, conditioned at any input.
 
-The mathematics is that of `hyperbo.methods.mixture.policy`. Here the values change with every trial, because
-they are mapped over the trials so far. So the weights are computed anew from the evidence each time,
+The mathematics is that of `hyperbo.methods.mixture.policy` and `hyperbo.methods.mixture.scale`. Here the
+values change with every trial, because they are mapped over the trials so far. So the weights are computed
+anew from the evidence each time,
 
 .. math:: \ln w_m(t) = \ln w_m(0) + \ln p_m(y_1, \ldots, y_e) - \ln Z, \qquad e = \min(t, 64),
 
@@ -25,11 +26,11 @@ from hyperbo.bayesopt.history import PaddedHistory
 from hyperbo.compute.pytree import pytree
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import Posterior, condition
-from hyperbo.methods.mixture.uninformed import even_points, uninformed_processes
-from hyperbo.objectives.nll import task_nll
+from hyperbo.methods.mixture.scale import log_evidence, variance_factor
+from hyperbo.methods.mixture.uninformed import UNINFORMED, even_points, uninformed_processes
 
-# Number of uninformed components, and of trials whose evidence weighs them.
-UNINFORMED, EVIDENCE = 48, 64
+# Number of trials whose evidence weighs the components.
+EVIDENCE = 64
 # Rows of all uninformed components that are kept, together; one component is kept however many rows it has.
 KEPT_ROWS = 512
 # Components of less weight are not computed.
@@ -46,11 +47,13 @@ class MixturePosterior:
       prior: the pre-trained process.
       others: the uninformed processes, stacked along a leading axis.
       log_weights: of the prior, then of the others; they sum to 1.
+      factors: by what their variances, those of function and noise, are multiplied: the expected scales.
     """
 
     prior: Posterior
     others: Posterior
     log_weights: Float[Array, " m"]
+    factors: Float[Array, " m"]
 
     def components(self, x: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
         """Mean and variance of the function by component and row, and noise variance by component.
@@ -74,7 +77,7 @@ class MixturePosterior:
         mean, variance, noise = (
             jnp.concatenate([one[None], several]) for one, several in zip(first, rest, strict=True)
         )
-        shown = counts[:, None]
+        shown, variance, noise = counts[:, None], self.factors[:, None] * variance, self.factors * noise
         return jnp.where(shown, mean, 0.0), jnp.where(shown, variance, 1.0), jnp.where(counts, noise, 0.0)
 
     @property
@@ -106,18 +109,20 @@ class MixturePosterior:
         def observe(known: Posterior) -> Posterior:
             return known.observe(x, taken(known.mean(x[None])[0]))
 
-        return MixturePosterior(observe(self.prior), jax.vmap(observe)(self.others), self.log_weights)
+        others = jax.vmap(observe)(self.others)
+        return MixturePosterior(observe(self.prior), others, self.log_weights, self.factors)
 
     def sample(self, key: PRNGKeyArray, at: Float[Array, "n d"]) -> Float[Array, " n"]:
-        """A function of one component, which is drawn by the weights."""
+        """A function of one component, which is drawn by the weights; its scale is the expected one."""
         component_key, key = jax.random.split(key)
         drawn = jax.random.categorical(component_key, self.log_weights)
         other = jax.tree.map(lambda leaf: leaf[jnp.maximum(drawn - 1, 0)], self.others)
-        return lax.cond(
-            drawn == 0,
-            lambda: self.prior.sample(key, 1, at)[0],
-            lambda: other.sample(key, 1, at)[0],
-        )
+
+        def draw(known: Posterior) -> Float[Array, " n"]:
+            mean = known.mean(at)
+            return mean + jnp.sqrt(self.factors[drawn]) * (known.sample(key, 1, at)[0] - mean)
+
+        return lax.cond(drawn == 0, lambda: draw(self.prior), lambda: draw(other))
 
 
 @pytree
@@ -157,19 +162,22 @@ def mixture_posterior(
     rows = min(capacity, EVIDENCE)
     seen = history.x[:rows], values[:rows], history.ended[:rows]
 
-    def log_evidence(process: GaussianProcess) -> Float[Array, ""]:
-        value = -task_nll(process, *seen)[0]
+    def evidence(process: GaussianProcess) -> Float[Array, ""]:
+        value = log_evidence(process, *seen)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
-    of_prior = math.log(prior_weight) + log_evidence(gp)
-    of_others = math.log((1.0 - prior_weight) / UNINFORMED) + jax.vmap(log_evidence)(others)
+    of_prior = math.log(prior_weight) + evidence(gp)
+    of_others = math.log((1.0 - prior_weight) / UNINFORMED) + jax.vmap(evidence)(others)
     kept, places = lax.top_k(of_others, min(UNINFORMED, max(1, KEPT_ROWS // capacity)))
     chosen = jax.tree.map(lambda leaf: leaf[places], others)
-    return MixturePosterior(
-        condition(gp, history.x, values, history.ended),
-        jax.vmap(lambda process: condition(process, history.x, values, history.ended))(chosen),
-        jax.nn.log_softmax(jnp.append(of_prior, kept)),
-    )
+
+    def given(process: GaussianProcess) -> Posterior:
+        return condition(process, history.x, values, history.ended)
+
+    prior, conditioned = given(gp), jax.vmap(given)(chosen)
+    quadratic = jnp.append(jnp.sum(prior.whitened**2), jnp.sum(conditioned.whitened**2, axis=1))
+    factors = variance_factor(quadratic, history.ended_count.astype(values.dtype))
+    return MixturePosterior(prior, conditioned, jax.nn.log_softmax(jnp.append(of_prior, kept)), factors)
 
 
 def _unit_of_prior(gp: GaussianProcess, dimension: int) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,10 @@ from hyperbo.gp.numerics import double_precision
 from hyperbo.tuning.batches import BatchStrategy, Box, acquisition_of, sampled
 from hyperbo.tuning.region import Region, coordinates
 
+logger = logging.getLogger(__name__)
+
+# What this process has compiled programs for.
+_announced: set[Any] = set()
 # Number of points that are scored, of the best of them that are climbed from, and of iterations of a climb.
 CANDIDATES, STARTS, ITERATIONS = 1024, 8, 50
 # Number of candidates close to the best trials so far, of those trials, and standard deviation from them.
@@ -36,11 +42,13 @@ def propose(
     random: np.random.Generator,
     strategy: BatchStrategy = "kriging_believer",
     mapped: bool = True,
-    prior_weight: float = 1.0,
+    *,
+    prior_weight: float,
 ) -> Float64[np.ndarray, " d"]:
     """What to try next: the largest acquisition function of the region, or the largest value of a drawn one.
 
     A program is compiled for each number of rows that histories need (`capacity_for`), not for each call.
+    This takes seconds, and a line in the log says so before.
 
     Args:
       gp: the prior.
@@ -50,7 +58,7 @@ def propose(
       strategy: how running trials change the proposal.
       mapped: whether the prior was trained on values mapped to [-2, 2].
       prior_weight: of the prior in a mixture with uninformed processes, before any trial; 1: the prior alone,
-        by GP-UCB.
+        by GP-UCB. Tuner and sampler have a default, `PRIOR_WEIGHT`.
 
     Returns:
       Raw hyperparameters, in the order of the prior's search space.
@@ -61,6 +69,7 @@ def propose(
     trials = len(history.y) + len(history.pending)
     rows = padded(history, capacity_for(trials, refits=False))
     box = Box(jnp.asarray(region.start), jnp.asarray(region.width))
+    _announce(rows.x.shape, strategy, mapped, prior_weight, gp)
     candidates = _candidates(region, history, random)
     key = jax.random.key(int(random.integers(2**32)))
     best, scores = _search(strategy, mapped, prior_weight, gp, rows, box, jnp.asarray(candidates), key)
@@ -79,6 +88,30 @@ def propose(
     compared = np.resize(_untried(np.concatenate([near, allowed]), region, history), (_ROUNDED, len(best)))
     scores = np.asarray(_scores(gp, rows, box, strategy, mapped, prior_weight, jnp.asarray(compared)))
     return region.raw(compared[np.nanargmax(scores)][None])[0]
+
+
+def _announce(shape: tuple[int, ...], *program: Any) -> None:
+    """Say that the next call compiles, so that nobody takes it for a process that hangs.
+
+    A warning is seen in a script or notebook that has not configured logging. Where compiled programs are
+    kept on disk, as commands keep them, mostly nothing is compiled: the line is information then.
+    """
+    *settings, gp = program
+    leaves, structure = jax.tree.flatten(gp)
+    key = (shape, *settings, structure, *(np.shape(leaf) for leaf in leaves))
+    if key in _announced:
+        return
+    _announced.add(key)
+    logger.log(
+        logging.INFO if _programs_kept() else logging.WARNING,
+        "compiling the choice of the next of at most %d trials, once for this process: some seconds; "
+        "where JAX_COMPILATION_CACHE_DIR names a folder, later processes are quick",
+        shape[0],
+    )
+
+
+def _programs_kept() -> str | None:
+    return jax.config.jax_compilation_cache_dir
 
 
 def _candidates(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c d"]:

@@ -26,7 +26,7 @@ _CLAIMS: Mapping[Verdict, str] = {
 # methods without a model.
 _SIMPLEST = "Best-average"
 _ORDERS = (_SIMPLEST, "Portfolio")
-_WITHOUT_MODEL = (*_ORDERS, "Box-Rand", "Default-Rand", "Rand")
+WITHOUT_MODEL = (*_ORDERS, "Box-Rand", "Default-Rand", "Rand")
 # From this number on, an exponent is written.
 _LARGEST_PLAIN = 1e6
 
@@ -116,7 +116,7 @@ def simplest_ahead(regrets: RunArray, metadata: EvaluationMetadata) -> str | Non
     methods = [method_of(metadata, label) for label in compared.methods]
     simple = [row for row, method in enumerate(methods) if method == _SIMPLEST]
     others = [row for row, method in enumerate(methods) if method not in _ORDERS]
-    if not simple or set(methods) <= set(_WITHOUT_MODEL):
+    if not simple or set(methods) <= set(WITHOUT_MODEL):
         return None
     median, said = regret_curves(compared).median, []
     for iteration in budgets_of_findings(compared.iterations):

@@ -97,13 +97,19 @@ def _union(
     again = joined[kept].duplicated(key)
     if again.any():
         row = joined[kept][again].iloc[0]
-        same = (joined[key] == row[key]).all(axis=1)
+        same = (joined[key] == row[key]).all(axis=1) & kept
         raise InvalidInputError(
-            f"the same {what} with another outcome",
+            f"the same {what} with another outcome: {_outcomes(joined[same], compared, key)}",
             where=f"{' and '.join(dict.fromkeys(source[same]))}: {', '.join(f'{k} {row[k]}' for k in key)}",
             fix="keep one of the two; results that do not repeat cannot be joined",
         )
     return joined[kept].reset_index(drop=True)
+
+
+def _outcomes(rows: pd.DataFrame, compared: Sequence[str], key: Sequence[str]) -> str:
+    """What rows of one key differ in, with their values."""
+    differing = [name for name in compared if name not in key and rows[name].nunique(dropna=False) > 1]
+    return "; ".join(f"{name} {' and '.join(map(str, rows[name].unique()))}" for name in differing)
 
 
 def _metadata(parts: Mapping[str, Evaluation], records: pd.DataFrame) -> EvaluationMetadata:

@@ -14,7 +14,7 @@ from hyperbo.errors import InvalidInputError, require_positive
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods.mixture.policy import Mixture, MixturePolicy
-from hyperbo.methods.mixture.uninformed import uninformed_processes, unit_of
+from hyperbo.methods.mixture.uninformed import UNINFORMED, uninformed_processes, unit_of
 from hyperbo.methods.pretrained import HNLL, PretrainedMethod
 from hyperbo.pretrain.jobs import Job, Progress, no_progress
 from hyperbo.pretrain.nll import NLLTraining, pretrain_nll
@@ -36,7 +36,7 @@ class HMix(PretrainedMethod):
 
     training: NLLTraining = field(default_factory=NLLTraining)
     prior_weight: float = 0.9
-    uninformed: int = 48
+    uninformed: int = UNINFORMED
     _pretrain = staticmethod(pretrain_nll)
 
     def __post_init__(self) -> None:
@@ -58,7 +58,8 @@ class HMix(PretrainedMethod):
         others = uninformed_processes(self.uninformed, training.search_space.dimension, *unit_of(training))
         share = math.log((1.0 - self.prior_weight) / self.uninformed)
         return Mixture(
-            (pretrained, others), jnp.array([math.log(self.prior_weight), *[share] * self.uninformed])
+            (pretrained, others),
+            jnp.array([math.log(self.prior_weight), *[share] * self.uninformed]),
         )
 
     def policy(self, fitted: Mixture, task: Task) -> MixturePolicy:
@@ -75,11 +76,12 @@ class Mix:
     Attributes:
       uninformed: number of components.
       centre: where the constant means are expected, in units of y.
-      spread: the unit of all standard deviations, in units of y. Preparations give y of order one: error
-        rates from 1 to 0.05 are 0 to 3, and mapped values are in [-2, 2].
+      spread: standard deviation of the function, in units of y; it is integrated out around this value.
+        Preparations give y of order one: error rates from 1 to 0.05 are 0 to 3, and mapped values are in
+        [-2, 2].
     """
 
-    uninformed: int = 48
+    uninformed: int = UNINFORMED
     centre: float = 0.0
     spread: float = 1.0
 

@@ -13,12 +13,13 @@ from hyperbo.gp.kernels import PlusConstant, Stationary
 from hyperbo.gp.means import Constant
 from hyperbo.gp.numerics import double_precision, inverse_softplus
 
-# Ranges of the log-uniform priors. Length scales are in sides of the unit cube, one for each input; standard
-# deviations of function and noise are in spreads of y.
+# How many there are, unless someone says otherwise.
+UNINFORMED = 48
+# Ranges of the log-uniform priors. Length scales are in sides of the unit cube, one for each input; the
+# standard deviation of the noise is in that of the function, which is integrated out.
 LENGTHSCALES = (0.1, 3.0)
-SIGNAL_DEVIATIONS = (0.3, 3.0)
 NOISE_DEVIATIONS = (0.01, 0.5)
-# Standard deviation of the normal prior on the constant mean, in spreads of y; it is integrated out.
+# Standard deviation of the normal prior on the constant mean, in that of the function; it is integrated out.
 MEAN_DEVIATION = 2.0
 
 
@@ -35,19 +36,19 @@ def uninformed_processes(
       count: how many.
       dimension: d of the inputs.
       centre: where the constant mean is expected, in units of y.
-      spread: the unit of all standard deviations, in units of y.
+      spread: standard deviation of the function at the scale 1, in units of y.
     """
-    low, high = np.log([SIGNAL_DEVIATIONS, NOISE_DEVIATIONS, *[LENGTHSCALES] * dimension]).T
-    drawn = np.exp(low + (high - low) * even_points(count, dimension + 2))
+    low, high = np.log([NOISE_DEVIATIONS, *[LENGTHSCALES] * dimension]).T
+    drawn = np.exp(low + (high - low) * even_points(count, dimension + 1))
+    signal = jnp.asarray(spread, jnp.float64) ** 2
 
     def process(row: Float[Array, " p"]) -> GaussianProcess:
-        signal, noise = jnp.square(spread * row[:2])
-        mean_variance = jnp.asarray((MEAN_DEVIATION * spread) ** 2, row.dtype)
+        noise, mean_variance = signal * row[0] ** 2, signal * MEAN_DEVIATION**2
         return GaussianProcess(
             MLP((), ()),
             Constant(jnp.asarray(centre, row.dtype)),
             PlusConstant(
-                Stationary(inverse_softplus(signal), inverse_softplus(row[2:]), "matern52"),
+                Stationary(inverse_softplus(signal), inverse_softplus(row[1:]), "matern52"),
                 inverse_softplus(mean_variance),
             ),
             inverse_softplus(noise),

@@ -233,7 +233,8 @@ class HyperBOSampler(BaseSampler):
     def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
         prior = self._prior
         mapped = prior.description.is_mapped
-        return propose(prior.gp, region, history, random, self._strategy, mapped, self._prior_weight)
+        weight = self._prior_weight
+        return propose(prior.gp, region, history, random, self._strategy, mapped, prior_weight=weight)
 
     def _guessed(self) -> Mapping[str, float]:
         """The prior's best guess before any trial, with the fixed values."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gp_cases import matern52, softplus
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_t, norm
 from tuning_priors import prior_over
 
 from hyperbo.bayesopt.history import History, padded
@@ -16,9 +16,10 @@ from hyperbo.data.warping import online_map
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
-from hyperbo.methods.mixture.uninformed import uninformed_processes
+from hyperbo.methods.mixture.uninformed import UNINFORMED, uninformed_processes
+from hyperbo.tuning import proposals
 from hyperbo.tuning.batches import BATCH_STRATEGIES, Box, acquisition_of
-from hyperbo.tuning.mixture import UNINFORMED, mixture_posterior
+from hyperbo.tuning.mixture import mixture_posterior
 from hyperbo.tuning.proposals import propose
 from hyperbo.tuning.region import Region
 from hyperbo.tuning.tuner import Tuner
@@ -32,15 +33,22 @@ FLAT = double_precision(GaussianProcess.from_values)(
     lengthscales=[0.7, 0.4], signal_variance=0.5, noise_variance=0.1, constant=0.2
 )
 KEPT = 32  # components of 16 rows
+DEGREES = 5.0
 
 
 def moments_of(kernel, mean, noise, x, y, at):
-    """Log evidence; mean and variance of an observation."""
+    """Mean and variance of an observation, at the scale 1."""
     covariance = kernel(x, x) + noise * np.eye(len(x))
     cross = kernel(x, at)
     solved = np.linalg.solve(covariance, cross)
     variance = kernel(at[:1], at[:1])[0, 0] - (cross * solved).sum(axis=0) + noise
     return mean + solved.T @ (y - mean), variance
+
+
+def expected_scale(kernel, mean, noise, y):
+    """Of the trials that have ended: what a running trial is believed to be says nothing of the scale."""
+    quadratic = (y - mean) @ np.linalg.solve(kernel(X, X) + noise * np.eye(len(X)), y - mean)
+    return (DEGREES + quadratic) / (DEGREES + len(y) - 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +74,8 @@ def weighed(components, y, prior_weight):
     start = [np.log(prior_weight), *[np.log((1.0 - prior_weight) / UNINFORMED)] * UNINFORMED]
     logs = np.array(
         [
-            of + multivariate_normal(np.full(len(X), mean), kernel(X, X) + noise * np.eye(len(X))).logpdf(y)
+            of
+            + multivariate_t(np.full(len(X), mean), kernel(X, X) + noise * np.eye(len(X)), DEGREES).logpdf(y)
             for of, (kernel, mean, noise) in zip(start, components, strict=True)
         ]
     )
@@ -93,7 +102,7 @@ def test_the_score_is_the_improvement_averaged_over_the_components(components, p
     for weight, component, own in zip(w, kept, believed, strict=True):
         x, values = (np.concatenate([X, pending]), np.append(y, own)) if len(pending) else (X, y)
         mean, variance = moments_of(*component, x, values, AT)
-        deviation = np.sqrt(variance)
+        deviation = np.sqrt(variance * expected_scale(*component, y))
         z = (mean - best) / deviation
         expected = expected + weight * deviation * (norm.pdf(z) + z * norm.cdf(z))
     np.testing.assert_allclose(np.exp(score("kriging_believer", pending)), expected, rtol=1e-4, atol=1e-9)
@@ -136,3 +145,15 @@ def test_trials_that_a_prior_did_not_expect_take_its_weight():
 def test_a_weight_that_is_none_is_refused(weight):
     with pytest.raises(InvalidInputError, match="prior_weight"):
         Tuner(PRIOR, prior_weight=weight)
+
+
+def test_a_choice_that_compiles_is_announced_once(caplog, monkeypatch):
+    monkeypatch.setattr(proposals, "_announced", set())
+    monkeypatch.setattr(proposals, "_search", lambda *args: (np.zeros(2), np.zeros(len(args[6]))))
+    nothing, random = History(np.zeros((0, 2)), np.zeros(0), np.zeros((0, 2))), np.random.default_rng(0)
+    for weight, kept, seen in ((0.9, None, "WARNING"), (0.9, None, None), (0.8, "folder", "INFO")):
+        caplog.clear()
+        monkeypatch.setattr(proposals, "_programs_kept", lambda kept=kept: kept)
+        with caplog.at_level("INFO", "hyperbo.tuning.proposals"):
+            propose(PRIOR.gp, WHOLE, nothing, random, prior_weight=weight)
+        assert [each.levelname for each in caplog.records] == ([seen] if seen else [])

@@ -1,6 +1,7 @@
 """Proposals against plain NumPy: conditioning, GP-UCB, believed trials, penalties, maxima."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +13,13 @@ from hyperbo.bayesopt.history import History, capacity_for, conditioned_values, 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import NumericalError
 from hyperbo.gp.numerics import double_precision
+from hyperbo.tuning import proposals
 from hyperbo.tuning.batches import BATCH_STRATEGIES, Box, acquisition_of, sampled
-from hyperbo.tuning.proposals import _search, propose
+from hyperbo.tuning.proposals import _search
 from hyperbo.tuning.region import Choices, Range, Region
 
+# Of the prior alone; the mixture has a file of its own.
+propose = partial(proposals.propose, prior_weight=1.0)
 PRIOR = prior_over()
 SPACE = PRIOR.description.search_space
 WHOLE = Region.of(SPACE, {})
@@ -90,7 +94,7 @@ def uniform_grid():
 @double_precision
 def score(strategy, given, at=AT, is_mapped=True, start=(0.0, 0.0), width=(1.0, 1.0)):
     box = Box(jnp.asarray(start), jnp.asarray(width))
-    acquisition = acquisition_of(PRIOR.gp, rows_of(given), box, strategy, is_mapped)
+    acquisition = acquisition_of(PRIOR.gp, rows_of(given), box, strategy, is_mapped, 1.0)
     return np.asarray(acquisition(jnp.asarray(at)))
 
 
@@ -173,7 +177,7 @@ def test_a_held_value_has_no_slope():
     given = history(9, 2)
     with jax.enable_x64(True):
         held = Box(jnp.asarray([0.0, 0.5]), jnp.asarray([1.0, 0.0]))
-        found = acquisition_of(PRIOR.gp, rows_of(given), held, "local_penalization", True)
+        found = acquisition_of(PRIOR.gp, rows_of(given), held, "local_penalization", True, 1.0)
         free = jax.vmap(jax.grad(lambda t: found.score.inner.posterior.mean(held(t[None]))[0]))(
             uniform_grid()
         )
@@ -197,7 +201,7 @@ def test_a_drawn_function_has_the_posteriors_moments():
     mean, variance = plain.posterior(AT, given.x, mapped(given.y))
     with jax.enable_x64(True):
         rows, box = rows_of(given), Box(jnp.zeros(2), jnp.ones(2))
-        draw = jax.jit(lambda key: sampled(PRIOR.gp, rows, box, jnp.asarray(AT), key, True))
+        draw = jax.jit(lambda key: sampled(PRIOR.gp, rows, box, jnp.asarray(AT), key, True, 1.0))
         draws = np.stack([np.asarray(draw(jax.random.key(seed))) for seed in range(600)])
     error = np.sqrt(variance / len(draws))
     assert (np.abs(draws.mean(axis=0) - mean) < 5.0 * error + 1e-3).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import gp_cases as reference
@@ -15,7 +15,8 @@ from gp_cases import matern52, random_gp, softplus, tuning_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_t, norm
+from scipy.stats import t as student
 
 from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data.tuning_data import Task
@@ -23,6 +24,7 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import HMix, Mix, prior_in_use
 from hyperbo.methods.mixture.policy import Mixture, MixturePolicy
+from hyperbo.methods.mixture.scale import log_density, log_evidence
 from hyperbo.methods.mixture.uninformed import MEAN_DEVIATION, even_points, uninformed_processes, unit_of
 from hyperbo.methods.pretrained import GPPolicy
 from hyperbo.pretrain import Job
@@ -36,6 +38,9 @@ PRIOR = double_precision(random_gp)(4)
 @cache
 def mixture() -> Mixture:
     return METHOD.in_use(PRIOR, DATA)
+
+
+DEGREES = 5.0
 
 
 class PlainProcess:
@@ -59,15 +64,16 @@ class PlainProcess:
 
     def log_evidence(self, x: np.ndarray, y: np.ndarray) -> float:
         covariance = self.covariance(x, x) + self.noise * np.eye(len(x))
-        return float(multivariate_normal(self.mean(x), covariance).logpdf(y)) if len(x) else 0.0
+        return float(multivariate_t(self.mean(x), covariance, DEGREES).logpdf(y)) if len(x) else 0.0
 
     def predict(self, x: np.ndarray, y: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of an observation, by an explicit Cholesky factor."""
+        """Mean and variance of an observation, by an explicit Cholesky factor and the expected scale."""
         factor = np.linalg.cholesky(self.covariance(x, x) + self.noise * np.eye(len(x)))
-        whitened = np.linalg.solve(factor, self.covariance(x, at))
-        mean = self.mean(at) + whitened.T @ np.linalg.solve(factor, y - self.mean(x))
+        whitened, errors = (np.linalg.solve(factor, of) for of in (self.covariance(x, at), y - self.mean(x)))
         prior = np.array([self.covariance(row[None], row[None])[0, 0] for row in at])
-        return mean, prior - (whitened**2).sum(axis=0) + self.noise
+        expected_scale = (DEGREES + errors @ errors) / (DEGREES + len(y) - 2.0)
+        variance = expected_scale * (prior - (whitened**2).sum(axis=0) + self.noise)
+        return self.mean(at) + whitened.T @ errors, variance
 
 
 @cache
@@ -146,6 +152,39 @@ def test_the_log_loss_is_within_the_log_of_its_weight_of_every_component(
     np.testing.assert_allclose(logsumexp(weights, axis=1), 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("component", [0, 2])
+@double_precision
+def test_the_true_component_seldom_loses_its_weight_whatever_is_chosen(component: int) -> None:
+    """Ville's inequality, with values drawn from one component and points chosen by the mixture."""
+    draws, picks = 600, len(TASK.x)
+    policy, plain = MixturePolicy(mixture()), components()[component]
+    random = np.random.default_rng(component)
+    factor = np.linalg.cholesky(plain.covariance(TASK.x, TASK.x) + plain.noise * np.eye(picks))
+    scales = 1.0 / random.gamma(DEGREES / 2.0, 2.0 / DEGREES, size=(draws, 1))
+    drawn = plain.mean(TASK.x) + np.sqrt(scales) * (random.normal(size=(draws, picks)) @ factor.T)
+
+    def step(y: Any, carry: Any, count: Any) -> Any:
+        state, open_ = carry
+        values = policy.score(state, count, jax.random.key(0))[1].values
+        choice = jnp.argmax(jnp.where(open_, values, -jnp.inf))
+        state = policy.observe(state, count, choice, y[choice])
+        return (state, open_.at[choice].set(False)), state.log_weights[component]
+
+    @jax.jit
+    @jax.vmap
+    def lowest(y: Any) -> Any:
+        start = policy.start(jnp.asarray(TASK.x), jnp.ones(picks, bool), picks)
+        logs = jax.lax.scan(partial(step, y), (start, jnp.ones(picks, bool)), jnp.arange(picks))[1]
+        return jnp.min(logs) - mixture().log_weights[component]
+
+    ratios = np.exp(np.asarray(lowest(jnp.asarray(drawn))))
+    for share in (0.5, 0.2, 0.05):
+        deviation = np.sqrt(share * (1.0 - share) / draws)
+        assert (ratios <= share).mean() <= share + 3.0 * deviation
+    if component:  # one that has little weight gains it
+        assert np.median(ratios) > 0.8
+
+
 def test_the_points_of_the_parameters_fill_their_box_evenly() -> None:
     points = even_points(48, 6)
     for column in points.T:
@@ -221,3 +260,27 @@ def test_a_prior_that_is_wrong_is_left_and_one_that_is_right_is_kept() -> None:
         alone = regret(GPPolicy(prior_in_use(gp, 3)))
         mixed = regret(HMix().policy(HMix().in_use(gp, DATA), task))
         assert mixed <= alone + (0.02 if gp is right else -0.1)
+
+
+@double_precision
+def test_the_evidence_is_the_multivariate_t_density_and_the_product_of_the_predictions() -> None:
+    rows = np.array([3, 0, 8, 5])
+    x, y = TASK.x[rows], TASK.y[rows]
+    mask = jnp.arange(6) < 4
+    padded = [jnp.asarray(np.concatenate([of, 7.0 + of[:2]])) for of in (x, y)]
+    for group, place in ((0, 0), (1, 2)):
+        gp = jax.tree.map(lambda leaf, i=place: leaf[i], mixture().groups[group])
+        plain = PlainProcess(jax.tree.map(np.asarray, gp))
+        expected, quadratic = 0.0, 0.0
+        for count in range(len(y)):
+            seen, value = (x[:count], y[:count]), y[count]
+            mean, variance = (each[0] for each in plain.predict(*seen, x[count : count + 1]))
+            # `predict` gives the variance of the Student's t; its scale is smaller.
+            degrees = DEGREES + count
+            own = student(degrees, mean, np.sqrt(variance * (degrees - 2.0) / degrees)).logpdf(value)
+            at_one = variance * (degrees - 2.0) / (DEGREES + quadratic)
+            given = (jnp.asarray(each)[None] for each in (value - mean, at_one, quadratic))
+            np.testing.assert_allclose(log_density(*given, jnp.asarray(float(count)))[0], own, rtol=1e-10)
+            expected, quadratic = expected + own, quadratic + (value - mean) ** 2 / at_one
+        np.testing.assert_allclose(plain.log_evidence(x, y), expected, rtol=1e-9)
+        np.testing.assert_allclose(log_evidence(gp, *padded, mask), expected, rtol=1e-9)

@@ -52,9 +52,9 @@ def told(values, **changed):
 def test_the_first_trial_is_the_priors_best_guess():
     study = study_of()
     found = suggest(study.ask())
-    expected = propose(
-        PRIOR.gp, Region.of(SPACE, {}), History(NONE, np.zeros(0), NONE), np.random.default_rng(1)
-    )
+    nothing = History(NONE, np.zeros(0), NONE)
+    random = np.random.default_rng(1)
+    expected = propose(PRIOR.gp, Region.of(SPACE, {}), nothing, random, prior_weight=1.0)
     # Chosen one by one, but around the point that is best for both.
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 

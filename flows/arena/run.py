@@ -1,0 +1,166 @@
+"""Run the arena: the experiments of its divisions, of which only what is missing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.arena.protocol import PROTOCOL, Division, Part, Protocol
+from flows.arena.synthetic import SYNTHETIC, build_synthetic
+from flows.experiments.arms import arms_by_name
+from flows.experiments.evaluate import simulate
+from flows.experiments.experiment import Experiment
+from flows.experiments.plan import Plan, make_plan, outlook
+from flows.experiments.pretrain import pretrain
+from flows.experiments.retrain import provide
+from flows.experiments.studies import usable
+from flows.experiments.write_evaluation import recorded_evaluation
+from flows.process.progress import say
+from hyperbo.errors import NotAvailableError, VersionConflictError
+from hyperbo.evaluation.records.join import Evaluation
+from pd1_builder import verify
+from pd1_builder.version.catalog import find, find_here
+from pd1_builder.version.manifest import read_manifest
+
+NEEDS_MATCHED = "it learns from matched inputs, and there are none"
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """A part of a division that can run here.
+
+    Attributes:
+      part: what the protocol says.
+      plan: its experiment with the data; the arms are those that apply.
+      does_not_apply: the other methods, and why.
+    """
+
+    part: Part
+    plan: Plan
+    does_not_apply: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What came out of a part.
+
+    Attributes:
+      evaluation: the records with their metadata.
+      priors: how many priors each method has: folds times seeds.
+      does_not_apply: the methods that were not run, and why.
+    """
+
+    evaluation: Evaluation
+    priors: int
+    does_not_apply: Mapping[str, str]
+
+
+def chosen_methods(own: Sequence[str], protocol: Protocol = PROTOCOL) -> tuple[str, ...]:
+    """The methods of a run: those of the protocol, or some named ones beside the simplest baselines."""
+    return tuple(dict.fromkeys((*own, *protocol.baselines))) if own else protocol.methods
+
+
+def plan_division(
+    division: Division, methods: Sequence[str], runs: Path, data: Path | None
+) -> list[PlannedPart]:
+    """Provide the data of a division, and plan its experiments.
+
+    Raises:
+      NotAvailableError: a dataset version is not there and cannot be made; the message says how to get it.
+      VersionConflictError: a version has other contents than the protocol names, or is damaged.
+      InvalidInputError: a method is unknown.
+    """
+    return [plan_part(part, division, methods, runs, data) for part in division.parts]
+
+
+def plan_part(
+    part: Part, division: Division, methods: Sequence[str], runs: Path, data: Path | None
+) -> PlannedPart:
+    """Plan one experiment of a division; see `plan_division`."""
+    experiment = Experiment(
+        arms_by_name(methods, part.dataset),
+        runs,
+        data,
+        part.dataset,
+        preparation=part.preparation,
+        protocol=part.protocol,
+        not_tested=part.not_tested,
+        seeds=part.seeds,
+        iterations=division.budgets[-1],
+        train=part.train,
+        test=part.test,
+    )
+    _provide(part, experiment)
+    plan = make_plan(experiment)
+    applicable = usable(experiment.arms, plan.test_bed)
+    without = {label: NEEDS_MATCHED for label in experiment.arms if label not in applicable}
+    return PlannedPart(part, plan.with_arms(applicable), without)
+
+
+def run_part(planned: PlannedPart, command: str) -> PartResult:
+    """Pre-train and simulate what is missing of a part.
+
+    Raises:
+      NumericalError: every run failed.
+    """
+    plan = planned.plan
+    failures = pretrain(plan)
+    failures = {**failures, **simulate(plan, failures)}
+    priors = len(plan.test_bed.folds) * len(plan.experiment.seeds)
+    return PartResult(recorded_evaluation(plan, command, failures), priors, planned.does_not_apply)
+
+
+def run_divisions(
+    divisions: Sequence[Division], methods: Sequence[str], runs: Path, data: Path | None, command: str
+) -> dict[str, PartResult]:
+    """Run divisions one after another. One whose data are not there is left out, after a line that says so.
+
+    Args:
+      divisions: what is run.
+      methods: names of methods.
+      runs: folder of finished runs.
+      data: folder of dataset versions; None for `data` in the folder of runs.
+      command: what to type to run it again.
+
+    Returns:
+      The results by the names of parts.
+
+    Raises:
+      NotAvailableError: the data of no division are there.
+      NumericalError: every run of a part failed.
+    """
+    planned: dict[str, list[PlannedPart]] = {}
+    for division in divisions:
+        try:
+            planned[division.name] = plan_division(division, methods, runs, data)
+        except (NotAvailableError, VersionConflictError) as error:
+            say(f"division {division.name}: left out: {error}")
+    if not planned:
+        raise NotAvailableError("the data of no division are there; the lines above say how to get them")
+    for name, parts in planned.items():
+        say(f"division {name}: {outlook([part.plan for part in parts])}")
+    results = {}
+    for parts in planned.values():
+        for part in parts:
+            results[part.part.name] = run_part(part, command)
+    return results
+
+
+def _provide(part: Part, experiment: Experiment) -> None:
+    """Make the version of a part where that is possible, and check that it is the one that is meant."""
+    data = experiment.data_dir
+    if find_here(part.dataset, data) is not None:
+        verify(part.dataset, data)
+    elif part.dataset == SYNTHETIC:
+        say(f"dataset {SYNTHETIC}: building")
+        build_synthetic(data)
+    else:
+        provide(experiment)
+    folder = find(part.dataset, data).folder
+    found = read_manifest(folder).content_hash
+    if found != part.content_hash:
+        raise VersionConflictError(
+            f"{folder}: the content hash is {found[:12]}, and the protocol names {part.content_hash[:12]}; "
+            "move this version away, and build or pull it again"
+        )

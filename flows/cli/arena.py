@@ -1,0 +1,170 @@
+"""The commands `hyperbo arena`: methods compared by a frozen protocol, and results that others can check."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.jobs import command_line, failure_lines
+from flows.cli.options import DataDir, Runs, optional
+from flows.process.environment import prepare_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hyperbo.evaluation.pages.arena import DivisionPage
+
+arena_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Methods compared by a frozen protocol: run, verify, merge, show.",
+)
+BUNDLE_NAME, PAGE_NAME = "bundle.zip", "leaderboard.html"
+BundleFile = Annotated[Path, typer.Argument(help="A bundle, as hyperbo arena run makes it.")]
+
+
+@arena_app.command()
+def divisions() -> None:
+    """List the divisions of the protocol, with their datasets."""
+    prepare_process()
+    from flows.arena.protocol import PROTOCOL
+
+    typer.echo(f"protocol {PROTOCOL.number}, {PROTOCOL.sha256()[:12]}; methods {', '.join(PROTOCOL.methods)}")
+    for division in PROTOCOL.divisions:
+        datasets = ", ".join(dict.fromkeys(part.dataset for part in division.parts))
+        typer.echo(f"{division.name}: {division.words} Data: {datasets}.")
+
+
+@arena_app.command()
+def run(
+    context: typer.Context,
+    division: Annotated[
+        list[str] | None,
+        typer.Argument(help="Divisions to run. Default: all but quick.", show_default=False),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        optional(
+            "Run this method beside the simplest baselines: <module>:<class> for one of your own, or a name. "
+            "Default: all methods of the protocol.",
+            "--method",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the bundle and the page.")] = Path("arena"),
+    runs: Runs = Path("runs"),
+    data: DataDir = None,
+) -> None:
+    """Run divisions, write a bundle and a leaderboard. Only what is missing is done.
+
+    A division whose data are not there is left out, after a line that says how to get them.
+    """
+    prepare_process()
+    from flows.arena.board import write_board
+    from flows.arena.bundle import write_bundle
+    from flows.arena.protocol import PROTOCOL
+    from flows.arena.results import bundle_of
+    from flows.arena.run import chosen_methods, run_divisions
+
+    names = division or [each.name for each in PROTOCOL.divisions if each.name != "quick"]
+    chosen = [PROTOCOL.division(name) for name in dict.fromkeys(names)]
+    methods = chosen_methods(method or ())
+    before = os.getloadavg()[0]
+    results = run_divisions(chosen, methods, runs, data, command_line(context))
+    bundle = bundle_of(results, (before, os.getloadavg()[0]))
+    write_bundle(bundle, out / BUNDLE_NAME)
+    _tell(write_board(bundle, out / PAGE_NAME))
+    typer.echo(f"bundle: {out / BUNDLE_NAME}")
+    typer.echo(f"page: {out / PAGE_NAME}")
+    failures = [failure for part in bundle.parts.values() for failure in part.metadata.get("failures", ())]
+    for line in failure_lines(failures):
+        typer.secho(f"hyperbo: {line}", fg="red", err=True)
+    if failures:
+        raise typer.Exit(1)
+
+
+@arena_app.command()
+def verify(
+    bundle: BundleFile,
+    again: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Simulate so many arms anew, a fold and a seed of each, and compare. This runs the code of "
+            "methods that are not of the project, as they are here.",
+        ),
+    ] = 0,
+    runs: Runs = Path("runs"),
+    data: DataDir = None,
+) -> None:
+    """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
+    prepare_process()
+    from flows.arena.bundle import read_bundle
+    from flows.arena.verify import simulate_again, verify_bundle
+
+    found, folder = read_bundle(bundle), data or runs / "data"
+    problems = verify_bundle(found, folder)
+    if again and not problems:
+        problems += simulate_again(found, folder, again)
+    for problem in problems:
+        typer.secho(f"hyperbo: {problem}", fg="red", err=True)
+    if problems:
+        raise typer.Exit(1)
+    rows = sum(len(part.records) for part in found.parts.values())
+    typer.echo(
+        f"{bundle}: verified, {rows} observations of {len(found.parts)} parts"
+        + (f"; {again} arms simulated anew are the same" if again else "")
+    )
+
+
+@arena_app.command()
+def merge(
+    bundles: Annotated[list[Path], typer.Argument(help="Bundles of one protocol.")],
+    out: Annotated[Path, typer.Option(help="File for the merged bundle.")],
+) -> None:
+    """Merge bundles of one protocol to one. What two of them hold must be the same."""
+    prepare_process()
+    from flows.arena.bundle import read_bundle, write_bundle
+    from flows.arena.merge import merge_bundles
+
+    write_bundle(merge_bundles({str(path): read_bundle(path) for path in bundles}), out)
+    typer.echo(f"bundle: {out}")
+
+
+@arena_app.command()
+def page(
+    bundle: BundleFile,
+    out: Annotated[Path, typer.Option(help="File for the page.")] = Path(PAGE_NAME),
+) -> None:
+    """Write the leaderboard of a bundle as a page; all numbers are computed from its records."""
+    prepare_process()
+    from flows.arena.board import write_board
+    from flows.arena.bundle import read_bundle
+
+    _tell(write_board(read_bundle(bundle), out))
+    typer.echo(f"page: {out}")
+
+
+def _tell(pages: Sequence[DivisionPage]) -> None:
+    """Print the regret of every method at the budgets, division by division."""
+    import rich
+    from rich.markup import escape
+    from rich.table import Table
+
+    from hyperbo.evaluation.measures.findings import number
+
+    for each in pages:
+        board = each.board
+        table = Table(title=f"{each.name}: mean regret, {board.priors} priors, {each.clusters}")
+        table.add_column("method")
+        for column in ("rank", *map(str, board.budgets)):
+            table.add_column(column, justify="right")
+        for method in board.methods:
+            levels = [number(board.standings[budget, method].regret.mean) for budget in board.budgets]
+            table.add_row(escape(method), number(board.ranks[method]), *levels)
+        for method in (*each.incomplete, *each.does_not_apply):
+            reason = "missing" if method in each.incomplete else "does not apply"
+            table.add_row(escape(method), reason, *[""] * len(board.budgets))
+        rich.print(table)
