@@ -184,7 +184,7 @@ class HNLL(ConditionedMethod):
     """Settings of H-NLL, section 7.2 "Description of All Compared Methods".
 
     Attributes:
-      training: Adam, 1e-3, 50,000 steps, 50 points of every task.
+      training: Adam on 50 points of every task; by default not for as long as in the paper (`NLLTraining`).
     """
 
     training: NLLTraining = field(default_factory=NLLTraining)
