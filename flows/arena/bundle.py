@@ -1,12 +1,12 @@
 """A bundle: the results of an arena in one ZIP file, which another machine can verify and merge.
 
     manifest.json              what was run, by which protocol, code and machine; the hash of every other file
-    <part>/records.parquet     one row per observation
+    <part>/records.parquet     one row per observation, not compressed: the ZIP file is
     <part>/metadata.json       what was asked for, and what failed
     methods/<name>.py          the source of a method that is not of the project
 
-A bundle comes from strangers. It is read within limits of number, size and rows, into memory; no name in it
-becomes a path, and nothing in it is run.
+A bundle comes from strangers. It is read within limits of number, size and rows, which are looked at before
+anything of their size is made; no name in it becomes a path, and nothing in it is run.
 """
 
 from __future__ import annotations
@@ -16,34 +16,43 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field, NonNegativeFloat
 from typing_extensions import TypedDict
 
+from flows.arena.table import packed, unpacked
 from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.evaluation.records.join import Evaluation
-from hyperbo.evaluation.records.metadata import check_records_belong, validate_metadata
+from hyperbo.evaluation.records.metadata import (
+    EvaluationMetadata,
+    check_records_belong,
+    validate_metadata,
+)
 from hyperbo.evaluation.records.runs import validate_records
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.printable import printable
 from hyperbo.storage.validation import validated, without_format
 
 MANIFEST_NAME = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2
 _NAME = re.compile(
     r"[a-z0-9][a-z0-9-]{0,63}/(records\.parquet|metadata\.json)|methods/[A-Za-z0-9_.]{1,80}\.py"
 )
-# Far above what all divisions with many methods take: half a million rows, some ten megabytes packed.
-LARGEST_ARCHIVE, MOST_FILES, LARGEST_FILE, LARGEST_BUNDLE = 128 << 20, 500, 256 << 20, 1 << 30
-MOST_ROWS = 10_000_000
-# Of a file's columns in memory, as Parquet declares it.
-_LARGEST_TABLE = 4 << 30
+# Far above what all divisions with many methods take: half a million rows, some thirty megabytes.
+LARGEST_ARCHIVE, MOST_FILES, LARGEST_FILE, LARGEST_BUNDLE = 64 << 20, 500, 64 << 20, 256 << 20
+# Parsed JSON takes seventy times its size.
+LARGEST_JSON, LARGEST_JSON_IN_ALL = 2 << 20, 8 << 20
+# Observations that the metadata of all parts ask for: scoring has an array of them.
+MOST_ROWS = 4_000_000
+# The end of a ZIP file without a comment, and what stands before it in one with 64-bit sizes.
+_END, _END_OF_64 = b"PK\x05\x06", b"PK\x06\x07"
+_END_SIZE, _LOCATOR_SIZE, _MOST_OF_AN_ENTRY = 22, 20, 256
+_LONGEST_SHOWN = 200
 # The time of every entry of the ZIP file: the earliest that it can say.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -124,7 +133,7 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
     """Write a bundle, atomically. Equal bundles give equal files."""
     files: dict[str, bytes] = {}
     for name, evaluation in sorted(bundle.parts.items()):
-        files[f"{name}/records.parquet"] = _parquet(evaluation.records)
+        files[f"{name}/records.parquet"] = packed(evaluation.records)
         files[f"{name}/metadata.json"] = _json(evaluation.metadata)
     sources = {method: f"methods/{_file_name(method)}.py" for method in sorted(bundle.sources)}
     files |= {sources[method]: content for method, content in sorted(bundle.sources.items())}
@@ -155,6 +164,11 @@ def read_bundle(path: Path) -> Bundle:
       VersionConflictError: the bundle has another format.
     """
     files = _files(path)
+    parsed = [name for name in files if name.endswith(".json")]
+    large = [name for name in parsed if len(files[name]) > LARGEST_JSON]
+    if large or sum(len(files[name]) for name in parsed) > LARGEST_JSON_IN_ALL:
+        told = large[0] if large else "the JSON of all parts"
+        raise InvalidInputError(f"{told} is larger than it may be", where=str(path))
     if MANIFEST_NAME not in files:
         raise InvalidInputError(
             f"no {MANIFEST_NAME} in it", where=str(path), fix="name a bundle of the arena"
@@ -168,12 +182,18 @@ def read_bundle(path: Path) -> Bundle:
         set(manifest["sources"].values()) ^ {name for name in files if name.startswith("methods/")}
     )
     if unpaired or unknown or not names:
-        told = ", ".join(unpaired + unknown) or "no part"
+        told = printable(", ".join(unpaired + unknown), _LONGEST_SHOWN) or "no part"
         raise InvalidInputError(f"files do not belong together: {told}", where=str(path))
+    metadata = {name: _metadata(files[f"{name}/metadata.json"], f"{path}: {name}") for name in names}
+    if sum(map(_asked, metadata.values())) > MOST_ROWS:
+        raise InvalidInputError(f"more than {MOST_ROWS} rows are asked for", where=str(path))
     return Bundle(
         manifest["protocol"],
         tuple(manifest["machines"]),
-        {name: _evaluation(files, name, path) for name in names},
+        {
+            name: _evaluation(files[f"{name}/records.parquet"], metadata[name], f"{path}: {name}")
+            for name in names
+        },
         manifest["does_not_apply"],
         {method: files[name] for method, name in manifest["sources"].items()},
     )
@@ -183,35 +203,59 @@ def _files(path: Path) -> dict[str, bytes]:
     try:
         if path.stat().st_size > LARGEST_ARCHIVE:
             raise InvalidInputError("it is larger than a bundle may be", where=str(path))
-        with zipfile.ZipFile(path) as archive:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            "there is no such file", where=str(path), fix="name a bundle that hyperbo arena run made"
+        ) from error
+    except OSError as error:
+        raise InvalidInputError(f"cannot be read: {error}", where=str(path)) from error
+    _check_directory(content, path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
-            names = [entry.filename for entry in entries]
-            odd = [name for name in names if name != MANIFEST_NAME and not _NAME.fullmatch(name)]
-            if odd or len(set(names)) != len(names) or len(names) > MOST_FILES:
-                told = (
-                    f"a file named {odd[0]!r}" if odd else f"{len(names)} files, some of one name or too many"
-                )
-                raise InvalidInputError(f"{told} is not of a bundle", where=str(path))
-            if sum(entry.file_size for entry in entries) > LARGEST_BUNDLE:
-                raise InvalidInputError("its files are larger than a bundle may be", where=str(path))
-            return {entry.filename: _content(archive, entry, path) for entry in entries}
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            _check_entries(entries, path)
+            return {entry.filename: archive.read(entry) for entry in entries}
+    except InvalidInputError:
+        raise
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
         raise InvalidInputError(f"cannot be read as a ZIP file: {error}", where=str(path)) from error
 
 
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> bytes:
-    # What is declared may be less than what comes out.
-    most = min(entry.file_size, LARGEST_FILE)
-    with archive.open(entry) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise InvalidInputError(f"{entry.filename} is larger than it may be", where=str(path))
-    return content
+def _check_directory(content: bytes, path: Path) -> None:
+    """Refuse a list of files that is longer than a bundle's: `zipfile` reads all of it at once."""
+    end = content[-_END_SIZE:]
+    before = content[-_END_SIZE - _LOCATOR_SIZE : -_END_SIZE]
+    size = int.from_bytes(end[12:16], "little")
+    if len(end) != _END_SIZE or end[:4] != _END or end[-2:] != b"\0\0" or before[:4] == _END_OF_64:
+        raise InvalidInputError(
+            "cannot be read as a ZIP file of a bundle: its end is not that of one", where=str(path)
+        )
+    if size > MOST_FILES * _MOST_OF_AN_ENTRY:
+        raise InvalidInputError("it lists too many files, which is not of a bundle", where=str(path))
+
+
+def _check_entries(entries: Sequence[zipfile.ZipInfo], path: Path) -> None:
+    names = [entry.filename for entry in entries]
+    odd = [name for name in names if name != MANIFEST_NAME and not _NAME.fullmatch(name)]
+    if odd or len(set(names)) != len(names) or len(names) > MOST_FILES:
+        told = f"{len(names)} files, some of one name or too many"
+        if odd:
+            told = f"a file named {printable(repr(odd[0]), _LONGEST_SHOWN)}"
+        raise InvalidInputError(f"{told} is not of a bundle", where=str(path))
+    packing = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if any(entry.compress_type not in packing or entry.flag_bits & 1 for entry in entries):
+        raise InvalidInputError("a file is encrypted or packed as none of a bundle is", where=str(path))
+    # No more comes out of a file than it declares: `zipfile` stops there.
+    large = [entry.filename for entry in entries if entry.file_size > LARGEST_FILE]
+    if large or sum(entry.file_size for entry in entries) > LARGEST_BUNDLE:
+        told = f"{large[0]} is" if large else "its files are"
+        raise InvalidInputError(f"{told} larger than a bundle may have", where=str(path))
 
 
 def _check_files(entries: Mapping[str, FileEntry], files: Mapping[str, bytes], path: Path) -> None:
     if set(entries) != set(files):
-        told = ", ".join(sorted(set(entries) ^ set(files)))
+        told = printable(", ".join(sorted(set(entries) ^ set(files))), _LONGEST_SHOWN)
         raise InvalidInputError(f"manifest and files differ in {told}", where=str(path))
     for name, entry in entries.items():
         content = files[name]
@@ -219,31 +263,21 @@ def _check_files(entries: Mapping[str, FileEntry], files: Mapping[str, bytes], p
             raise VersionConflictError(f"{path}: {name} is not the file that the manifest names")
 
 
-def _evaluation(files: Mapping[str, bytes], name: str, path: Path) -> Evaluation:
-    where = f"{path}: {name}"
-    records = _table(files[f"{name}/records.parquet"], where)
+def _metadata(content: bytes, where: str) -> EvaluationMetadata:
+    return validate_metadata(_parsed(content, where), where=where)
+
+
+def _asked(metadata: EvaluationMetadata) -> int:
+    """How many observations metadata ask for."""
+    runs = len(metadata["methods"]) * len(metadata["tasks"]) * len(metadata["seeds"])
+    return runs * metadata["iterations"]
+
+
+def _evaluation(content: bytes, metadata: EvaluationMetadata, where: str) -> Evaluation:
+    records = unpacked(content, _asked(metadata), where)
     validate_records(records, where=where)
-    metadata = validate_metadata(_parsed(files[f"{name}/metadata.json"], where), where=where)
     check_records_belong(records, metadata)
     return Evaluation(records, metadata)
-
-
-def _table(content: bytes, where: str) -> pd.DataFrame:
-    try:
-        found = pq.ParquetFile(io.BytesIO(content))
-        described = found.metadata
-        size = sum(described.row_group(i).total_byte_size for i in range(described.num_row_groups))
-        if described.num_rows > MOST_ROWS or size > _LARGEST_TABLE:
-            raise InvalidInputError(f"{described.num_rows} rows are more than a bundle may have", where=where)
-        return found.read().to_pandas()
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInputError(f"records cannot be read: {error}", where=where) from error
-
-
-def _parquet(records: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    records.to_parquet(buffer, engine="pyarrow", index=False, compression="zstd")
-    return buffer.getvalue()
 
 
 def _parsed(content: bytes, where: str) -> Any:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
 
 from flows.arena.bundle import Bundle
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.records.join import join_evaluations
+from hyperbo.storage.printable import printable
+
+_LONGEST_SHOWN = 500
 
 
 def merge_bundles(bundles: Mapping[str, Bundle]) -> Bundle:
@@ -20,7 +25,7 @@ def merge_bundles(bundles: Mapping[str, Bundle]) -> Bundle:
 
     Raises:
       InvalidInputError: there is none, they are of different protocols, or the same method or run differs
-        in two; the message has both outcomes.
+        in two: its source, its settings in any part, where it applies, or an outcome; the message has both.
     """
     if not bundles:
         raise InvalidInputError("no bundle to merge", fix="name at least one")
@@ -33,6 +38,8 @@ def merge_bundles(bundles: Mapping[str, Bundle]) -> Bundle:
                 where=f"{first} and {name}",
                 fix="run one of them again by the protocol of the other",
             )
+    for (one, held), (other, given) in combinations(bundles.items(), 2):
+        _check_methods(one, held, other, given)
     names = dict.fromkeys(part for bundle in bundles.values() for part in bundle.parts)
     parts = {
         part: join_evaluations(
@@ -44,7 +51,6 @@ def merge_bundles(bundles: Mapping[str, Bundle]) -> Bundle:
         )
         for part in names
     }
-    # Equal sources of one name: else the configurations would differ, which name the hash.
     sources = {method: source for bundle in bundles.values() for method, source in bundle.sources.items()}
     machines = [machine for bundle in bundles.values() for machine in bundle.machines]
     return Bundle(
@@ -61,3 +67,60 @@ def merge_bundles(bundles: Mapping[str, Bundle]) -> Bundle:
         },
         sources,
     )
+
+
+def _check_methods(first: str, expected: Bundle, name: str, given: Bundle) -> None:
+    """Refuse a method that two bundles have otherwise, also where they have no part in common."""
+    differing = [
+        f"the source of {method}"
+        for method in expected.sources.keys() & given.sources.keys()
+        if expected.sources[method] != given.sources[method]
+    ]
+    ours, theirs = settings_of(expected), settings_of(given)
+    differing += [
+        f"the settings of {method}{f' on {kind}' if kind else ''}"
+        for method, kind in ours.keys() & theirs.keys()
+        if ours[method, kind] != theirs[method, kind]
+    ]
+    for part in dict.fromkeys((*expected.parts, *given.parts)):
+        without, theirs_without = expected.does_not_apply.get(part, {}), given.does_not_apply.get(part, {})
+        ran, theirs_ran = _methods(expected, part), _methods(given, part)
+        differing += [
+            f"whether {method} applies to {part}, and why not"
+            for method in (*without, *theirs_without)
+            if method in ran.keys() | theirs_ran.keys()
+            or (method in without and method in theirs_without and without[method] != theirs_without[method])
+        ]
+    if differing:
+        raise InvalidInputError(
+            printable(f"differ in {'; '.join(sorted(set(differing)))}", _LONGEST_SHOWN),
+            where=f"{first} and {name}",
+            fix="report them apart; a method that was changed needs a name of its own",
+        )
+
+
+def _methods(bundle: Bundle, part: str) -> Mapping[str, Mapping[str, Any]]:
+    return bundle.parts[part].metadata["methods"] if part in bundle.parts else {}
+
+
+def settings_of(bundle: Bundle) -> dict[tuple[str, str], list[Any]]:
+    """The settings of each method, all different ones: on each kind of data, and, for the kind "", on all.
+
+    On HPO-B networks have other hidden layers by default, so these are left out of what all data share.
+    """
+    found: dict[tuple[str, str], list[Any]] = {}
+    for evaluation in bundle.parts.values():
+        kind = "HPO-B" if evaluation.metadata["dataset"].startswith("hpob/") else "other data"
+        for method, settings in evaluation.metadata["methods"].items():
+            for key, value in (((method, kind), settings), ((method, ""), _without_hidden(settings))):
+                if value not in found.setdefault(key, []):
+                    found[key].append(value)
+    return found
+
+
+def _without_hidden(settings: Mapping[str, Any]) -> dict[str, Any]:
+    configuration = settings.get("configuration")
+    if not isinstance(configuration, dict) or not isinstance(configuration.get("architecture"), dict):
+        return dict(settings)
+    architecture = {name: value for name, value in configuration["architecture"].items() if name != "hidden"}
+    return {**settings, "configuration": {**configuration, "architecture": architecture}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,8 @@ def seconds_of(result: PartResult) -> dict[str, Seconds]:
 def _without_times(evaluation: Evaluation) -> Evaluation:
     """Times are told by machine, and never summed over several."""
     metadata: Any = {name: each for name, each in evaluation.metadata.items() if name != "total_seconds"}
-    return Evaluation(evaluation.records, metadata | {"seconds": {}})
+    # As a file has it: lists in place of tuples.
+    return Evaluation(evaluation.records, json.loads(json.dumps(metadata | {"seconds": {}})))
 
 
 def _processor() -> str:

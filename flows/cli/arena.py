@@ -23,6 +23,8 @@ arena_app = typer.Typer(
     help="Methods compared by a frozen protocol: run, verify, merge, show.",
 )
 BUNDLE_NAME, PAGE_NAME = "bundle.zip", "leaderboard.html"
+# Of a message about the file of another, in characters.
+_LONGEST_LINE = 1000
 BundleFile = Annotated[Path, typer.Argument(help="A bundle, as hyperbo arena run makes it.")]
 
 
@@ -92,30 +94,51 @@ def verify(
         int,
         typer.Option(
             min=0,
-            help="Simulate so many arms anew, a fold and a seed of each, and compare. This runs the code of "
-            "methods that are not of the project, as they are here.",
+            help="Simulate so many arms anew, at most, a fold and a seed of each, and compare. This runs the "
+            "code of methods that are not of the project, as they are here.",
         ),
     ] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Draw the arms of --again by this seed, as an earlier check did. Default: unforeseen.",
+            show_default=False,
+        ),
+    ] = None,
     runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
     prepare_process()
     from flows.arena.bundle import read_bundle
-    from flows.arena.verify import simulate_again, verify_bundle
+    from flows.arena.verify import not_checked, verify_bundle
+    from hyperbo.storage.printable import count, printable
 
     found, folder = read_bundle(bundle), data or runs / "data"
-    problems = verify_bundle(found, folder)
+    problems, repeated = verify_bundle(found, folder), None
     if again and not problems:
-        problems += simulate_again(found, folder, again)
+        from flows.arena.again import simulate_again
+
+        repeated = simulate_again(found, folder, again, seed)
+        problems += repeated.problems
     for problem in problems:
-        typer.secho(f"hyperbo: {problem}", fg="red", err=True)
+        typer.secho(f"hyperbo: {printable(problem, _LONGEST_LINE)}", fg="red", err=True)
+    if repeated is not None:
+        typer.echo(
+            f"simulated anew, drawn by --seed {repeated.seed}: {repeated.arms} of {repeated.of_arms} arms, "
+            f"{count(repeated.observations, 'observation')} compared; "
+            + (f"{count(len(repeated.problems), 'problem')}" if repeated.problems else "all the same")
+        )
     if problems:
         raise typer.Exit(1)
+    left = not_checked(found)
+    for line in left:
+        typer.secho(f"hyperbo: {printable(line, _LONGEST_LINE)}", fg="yellow", err=True)
     rows = sum(len(part.records) for part in found.parts.values())
     typer.echo(
-        f"{bundle}: verified, {rows} observations of {len(found.parts)} parts"
-        + (f"; {again} arms simulated anew are the same" if again else "")
+        f"{bundle}: {'verified but for the lines above' if left else 'verified'}, "
+        f"{count(rows, 'observation')} of {count(len(found.parts), 'part')}"
     )
 
 

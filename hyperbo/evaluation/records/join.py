@@ -14,8 +14,17 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.records.losses import COLUMNS as LOSS_COLUMNS
 from hyperbo.evaluation.records.losses import validate_losses
 from hyperbo.evaluation.records.metadata import EvaluationMetadata, validate_metadata
-from hyperbo.evaluation.records.runs import COLUMNS, RUN, validate_records
+from hyperbo.evaluation.records.runs import (
+    COLUMNS,
+    INITIAL_COLUMN,
+    INITIAL_OBJECTIVE_COLUMN,
+    RANGE_COLUMN,
+    RUN,
+    validate_records,
+)
 
+# Optional columns that regret depends on: where a part has one, what it says must be so in all.
+_OF_REGRET = (RANGE_COLUMN, INITIAL_COLUMN, INITIAL_OBJECTIVE_COLUMN)
 # Metadata that parts must share; `methods` must be equal where two parts have the same method.
 SHARED = ("dataset", "manifest_hash", "preparation", "protocol", "iterations")
 SHARED_IF_THERE = ("regret", "runs_per_prior", "objective")
@@ -33,10 +42,10 @@ class Evaluation:
 def join_evaluations(parts: Mapping[str, Evaluation]) -> Evaluation:
     """Join evaluations of the same data under the same protocol.
 
-    A run that several parts hold must be equal in all of them. It is kept once, with the further columns of
-    the first part that holds it. Versions of code and platforms may differ; the result names all. Seconds are
-    summed, except those of a part whose runs (`run_ids`) all belong to another part. The total is not known
-    if parts share some runs.
+    A run that several parts hold must be equal in all of them, in all that regret depends on. It is kept
+    once, with the predictions and further columns of the first part that holds it. Versions of code and
+    platforms may differ; the result names all. Seconds are summed, except those of a part whose runs
+    (`run_ids`) all belong to another part. The total is not known if parts share some runs.
 
     Args:
       parts: evaluations by a name for messages, such as their folder.
@@ -53,7 +62,9 @@ def join_evaluations(parts: Mapping[str, Evaluation]) -> Evaluation:
     names, evaluations = list(parts), list(parts.values())
     for first, second in combinations(parts, 2):
         _check_agree(first, parts[first].metadata, second, parts[second].metadata)
-    records = _union([each.records for each in evaluations], names, [*RUN, "iteration"], COLUMNS, "run")
+    frames = [each.records for each in evaluations]
+    compared = [*COLUMNS, *(name for name in _OF_REGRET if any(name in frame.columns for frame in frames))]
+    records = _union(frames, names, [*RUN, "iteration"], compared, "run")
     validate_records(records, where=f"records joined of {', '.join(names)}")
     with_losses = {
         name: each.losses for name, each in zip(names, evaluations, strict=True) if each.losses is not None
