@@ -1,4 +1,4 @@
-"""The records of a bundle as a Parquet file of known columns, so that a stranger's file cannot grow when read.
+"""The records of a bundle as a Parquet file of known columns, which does not grow when it is read.
 
 Nothing in the file is compressed, so it is no larger in memory than the file, but for values that repeat:
 rows are limited, and texts are read as codes with a dictionary, and short.
