@@ -66,11 +66,12 @@ def _not_here(reference: str, division: Division, data: Path) -> NotAvailableErr
     name, _, config = reference.partition(":")[0].partition("/")
     if is_made_here(reference):
         how = f"hyperbo arena data {division.name} --data {data}"
-    elif name == "trials":
-        how = f"hyperbo data add {config} FILES --space docs/examples/{config}.toml --data {data}"
     else:
-        how = f"hyperbo data build {reference} --raw FOLDER --data {data}"
+        if name == "trials":
+            made = f"add {config} FILES --space docs/examples/{config}.toml"
+        else:
+            made = f"build {reference} --raw FOLDER"
+        how = f"hyperbo data {made} --data {data} (docs/arena.md says of which files)"
     return NotAvailableError(
-        f"{reference} is not in {data}; give the folder that holds it by --data, or make it: {how} "
-        "(docs/arena.md says of which files)"
+        f"{reference} is not in {data}; give the folder that holds it by --data, or make it: {how}"
     )
