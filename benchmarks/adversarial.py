@@ -6,7 +6,8 @@ whole. No trial is observed twice. The tables have regret, averaged over test ta
 of trials until the average is at most that of STBO after 20, 50 and 100 trials, with a 95 % interval of the
 difference to STBO's own number: task datasets are drawn with replacement, then the priors of each, for both
 methods alike. A regret that is not reached counts as the trial after the last. The bar is met where
-95 of 100 draws have at most one trial more than STBO. STBO, Mix, Best-average and Rand stand in the first
+95 of 100 draws have at most one trial more than STBO. With few task datasets such intervals are too narrow
+(docs/decisions/arena.md). STBO, Mix, Best-average and Rand stand in the first
 table alone, since they learn no prior; H-EKL, which needs matched inputs, stands beside honest tasks.
 
 Priors are kept in the folder `--out`: an interrupted run trains the missing ones. The settings of the methods

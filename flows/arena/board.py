@@ -8,17 +8,19 @@ from pathlib import Path
 from flows.arena.bundle import Bundle, Seconds
 from flows.arena.protocol import PROTOCOL, Division, Protocol
 from flows.arena.scoring import score_division
+from flows.arena.synthetic import SYNTHETIC
 from flows.arena.verify import parts_of
+from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.measures.leaderboard import leaderboard
 from hyperbo.evaluation.pages.arena import ArenaPage, DataLine, DivisionPage, MachineLine, write_arena_page
-from hyperbo.storage.printable import count
+from hyperbo.storage.printable import printable
 
 
 def write_board(bundle: Bundle, path: Path, protocol: Protocol = PROTOCOL) -> list[DivisionPage]:
     """Write the page of a bundle, and return what it says of each division.
 
     Raises:
-      InvalidInputError: the bundle is of another protocol, or holds no whole method.
+      InvalidInputError: the bundle is of another protocol, or a division has no method with every run.
     """
     found = parts_of(bundle, protocol)
     divisions = list(dict.fromkeys(division for division, _ in found))
@@ -52,6 +54,13 @@ def write_board(bundle: Bundle, path: Path, protocol: Protocol = PROTOCOL) -> li
 def _division(bundle: Bundle, division: Division, baselines: Sequence[str]) -> DivisionPage:
     parts = [part for part in division.parts if part.name in bundle.parts]
     scored = score_division(division, {part.name: bundle.parts[part.name] for part in parts})
+    if scored.scores.empty:
+        lacking = "; ".join(f"{printable(name, 80)}: {why}" for name, why in scored.incomplete.items())
+        raise InvalidInputError(
+            f"no method has every run ({lacking})",
+            where=f"division {division.name}",
+            fix=f"complete them with hyperbo arena run {division.name}",
+        )
     board = leaderboard(scored.scores, baselines)
     first = bundle.parts[parts[0].name].metadata
     return DivisionPage(
@@ -64,7 +73,7 @@ def _division(bundle: Bundle, division: Division, baselines: Sequence[str]) -> D
             for method, reason in bundle.does_not_apply.get(part.name, {}).items()
         },
         scored.incomplete,
-        count(len(board.clusters), division.cluster.replace("_", " ")),
+        clusters_in_words(division, len(board.clusters)),
         first.get("regret") == "normalised",
         tuple(DataLine(part.dataset, part.content_hash, part.preparation) for part in parts),
         first["protocol"],
@@ -73,6 +82,16 @@ def _division(bundle: Bundle, division: Division, baselines: Sequence[str]) -> D
             for place, machine in enumerate(bundle.machines)
         ),
     )
+
+
+def clusters_in_words(division: Division, number: int) -> str:
+    """How many clusters a division has, by the word for them: not of the protocol, whose hash is frozen."""
+    if all(part.dataset == SYNTHETIC for part in division.parts):
+        one, many = "family", "families"
+    else:
+        one = division.cluster.replace("_", " ")
+        many = f"{one}s"
+    return f"{number} {one if number == 1 else many}"
 
 
 def _seconds(

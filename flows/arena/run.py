@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.arena.protocol import PROTOCOL, Division, Part, Protocol
-from flows.arena.synthetic import SYNTHETIC, build_synthetic
+from flows.arena.provide import check_data, provide_data
 from flows.experiments.arms import arms_by_name
 from flows.experiments.evaluate import simulate
 from flows.experiments.experiment import Experiment
 from flows.experiments.plan import Plan, make_plan, outlook
 from flows.experiments.pretrain import pretrain
-from flows.experiments.retrain import provide
 from flows.experiments.studies import usable
 from flows.experiments.write_evaluation import recorded_evaluation
 from flows.process.progress import say
 from hyperbo.errors import NotAvailableError, VersionConflictError
 from hyperbo.evaluation.records.join import Evaluation
-from pd1_builder import verify
-from pd1_builder.version.catalog import find, find_here
-from pd1_builder.version.manifest import read_manifest
 
 NEEDS_MATCHED = "it learns from matched inputs, and there are none"
 
@@ -71,13 +67,14 @@ def plan_division(
       VersionConflictError: a version has other contents than the protocol names, or is damaged.
       InvalidInputError: a method is unknown.
     """
+    provide_data(division, data or runs / "data")
     return [plan_part(part, division, methods, runs, data) for part in division.parts]
 
 
 def plan_part(
     part: Part, division: Division, methods: Sequence[str], runs: Path, data: Path | None
 ) -> PlannedPart:
-    """Plan one experiment of a division; see `plan_division`."""
+    """Plan one experiment of a division, whose data must be there; see `plan_division`."""
     experiment = Experiment(
         arms_by_name(methods, part.dataset),
         runs,
@@ -91,7 +88,7 @@ def plan_part(
         train=part.train,
         test=part.test,
     )
-    _provide(part, experiment)
+    check_data(part, division, experiment.data_dir)
     plan = make_plan(experiment)
     applicable = usable(experiment.arms, plan.test_bed)
     without = {label: NEEDS_MATCHED for label in experiment.arms if label not in applicable}
@@ -114,7 +111,9 @@ def run_part(planned: PlannedPart, command: str) -> PartResult:
 def run_divisions(
     divisions: Sequence[Division], methods: Sequence[str], runs: Path, data: Path | None, command: str
 ) -> dict[str, PartResult]:
-    """Run divisions one after another. One whose data are not there is left out, after a line that says so.
+    """Run divisions one after another. One whose data are not there, are others or are damaged is left out.
+
+    A line says so, and how to get the data.
 
     Args:
       divisions: what is run.
@@ -127,9 +126,13 @@ def run_divisions(
       The results by the names of parts.
 
     Raises:
-      NotAvailableError: the data of no division are there.
+      InvalidInputError: a method is unknown.
+      NotAvailableError: a method cannot be imported, or every division is left out.
       NumericalError: every run of a part failed.
     """
+    for part in (part for division in divisions for part in division.parts):
+        # A method that is wrong is so in every division: it is no reason to leave one out.
+        arms_by_name(methods, part.dataset)
     planned: dict[str, list[PlannedPart]] = {}
     for division in divisions:
         try:
@@ -137,7 +140,7 @@ def run_divisions(
         except (NotAvailableError, VersionConflictError) as error:
             say(f"division {division.name}: left out: {error}")
     if not planned:
-        raise NotAvailableError("the data of no division are there; the lines above say how to get them")
+        raise NotAvailableError("every division is left out; the lines above say why, and what to do")
     for name, parts in planned.items():
         say(f"division {name}: {outlook([part.plan for part in parts])}")
     results = {}
@@ -145,22 +148,3 @@ def run_divisions(
         for part in parts:
             results[part.part.name] = run_part(part, command)
     return results
-
-
-def _provide(part: Part, experiment: Experiment) -> None:
-    """Make the version of a part where that is possible, and check that it is the one that is meant."""
-    data = experiment.data_dir
-    if find_here(part.dataset, data) is not None:
-        verify(part.dataset, data)
-    elif part.dataset == SYNTHETIC:
-        say(f"dataset {SYNTHETIC}: building")
-        build_synthetic(data)
-    else:
-        provide(experiment)
-    folder = find(part.dataset, data).folder
-    found = read_manifest(folder).content_hash
-    if found != part.content_hash:
-        raise VersionConflictError(
-            f"{folder}: the content hash is {found[:12]}, and the protocol names {part.content_hash[:12]}; "
-            "move this version away, and build or pull it again"
-        )

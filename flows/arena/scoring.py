@@ -31,18 +31,22 @@ def score_division(division: Division, evaluations: dict[str, Evaluation]) -> Sc
       division: what the protocol says.
       evaluations: records and metadata by the name of the part.
     """
-    scored = [
-        score_part(part, division, evaluations[part.name])
+    scored = {
+        part.name: score_part(part, division, evaluations[part.name])
         for part in division.parts
         if part.name in evaluations
-    ]
+    }
     incomplete: dict[str, str] = {}
-    for each in scored:
+    for each in scored.values():
         incomplete |= each.incomplete
-    frame = pd.concat([each.scores for each in scored], ignore_index=True)
+    frame = pd.concat([each.scores for each in scored.values()], ignore_index=True)
     # A method that was run in some parts only cannot be compared with those that ran in all.
-    whole = frame.groupby("method")["cluster"].nunique() == frame["cluster"].nunique()
-    partial = [name for name in whole.index[~whole] if name not in incomplete]
+    places: dict[str, set[tuple[str, str]]] = {}
+    for name, each in scored.items():
+        for method, clusters in each.scores.groupby("method")["cluster"]:
+            places.setdefault(str(method), set()).update((name, cluster) for cluster in clusters.unique())
+    every = set().union(*places.values())
+    partial = [method for method in places if places[method] != every and method not in incomplete]
     incomplete |= dict.fromkeys(partial, "it was not run in all parts of the division")
     return Scored(frame[~frame["method"].isin(list(incomplete))].reset_index(drop=True), incomplete)
 

@@ -40,6 +40,38 @@ def divisions() -> None:
         typer.echo(f"{division.name}: {division.words} Data: {datasets}.")
 
 
+@arena_app.command("data")
+def make_data(
+    division: Annotated[
+        list[str] | None, typer.Argument(help="Divisions. Default: all.", show_default=False)
+    ] = None,
+    runs: Runs = Path("runs"),
+    data: DataDir = None,
+) -> None:
+    """Make the data of divisions, and check all. What cannot be made here is named, with how to get it.
+
+    Exits with 1 if data of a division are not there, or are others than the protocol names.
+    """
+    prepare_process()
+    from flows.arena.protocol import PROTOCOL
+    from flows.arena.provide import check_data, provide_data
+    from hyperbo.errors import NotAvailableError, VersionConflictError
+
+    names, folder = division or [each.name for each in PROTOCOL.divisions], data or runs / "data"
+    lacking = False
+    for each in [PROTOCOL.division(name) for name in dict.fromkeys(names)]:
+        try:
+            provide_data(each, folder)
+            for part in {part.dataset: part for part in each.parts}.values():
+                check_data(part, each, folder)
+            typer.echo(f"division {each.name}: the data are in {folder}")
+        except (NotAvailableError, VersionConflictError) as error:
+            lacking = True
+            typer.secho(f"hyperbo: division {each.name}: {error}", fg="red", err=True)
+    if lacking:
+        raise typer.Exit(1)
+
+
 @arena_app.command()
 def run(
     context: typer.Context,
@@ -61,7 +93,8 @@ def run(
 ) -> None:
     """Run divisions, write a bundle and a leaderboard. Only what is missing is done.
 
-    A division whose data are not there is left out, after a line that says how to get them.
+    A division whose data are not there is left out, after a line that says how to get them. If it was named,
+    the command does the others and exits with 1.
     """
     prepare_process()
     from flows.arena.board import write_board
@@ -77,13 +110,18 @@ def run(
     results = run_divisions(chosen, methods, runs, data, command_line(context))
     bundle = bundle_of(results, (before, os.getloadavg()[0]))
     write_bundle(bundle, out / BUNDLE_NAME)
-    _tell(write_board(bundle, out / PAGE_NAME))
     typer.echo(f"bundle: {out / BUNDLE_NAME}")
-    typer.echo(f"page: {out / PAGE_NAME}")
     failures = [failure for part in bundle.parts.values() for failure in part.metadata.get("failures", ())]
-    for line in failure_lines(failures):
+    problems = failure_lines(failures)
+    left_out = [each.name for each in chosen if any(part.name not in results for part in each.parts)]
+    if division and left_out:
+        problems.append(f"left out: {', '.join(left_out)}; the lines above say why, and what to do")
+    for line in problems:
         typer.secho(f"hyperbo: {line}", fg="red", err=True)
-    if failures:
+    # Last, because there is no page where no method is whole.
+    _tell(write_board(bundle, out / PAGE_NAME))
+    typer.echo(f"page: {out / PAGE_NAME}")
+    if problems:
         raise typer.Exit(1)
 
 
@@ -177,17 +215,19 @@ def _tell(pages: Sequence[DivisionPage]) -> None:
     from rich.table import Table
 
     from hyperbo.evaluation.measures.findings import number
+    from hyperbo.storage.printable import printable
 
     for each in pages:
         board = each.board
         table = Table(title=f"{each.name}: mean regret, {board.priors} priors, {each.clusters}")
-        table.add_column("method")
+        # A long name goes on in the next line; numbers are never cut.
+        table.add_column("method", overflow="fold")
         for column in ("rank", *map(str, board.budgets)):
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", no_wrap=True)
         for method in board.methods:
             levels = [number(board.standings[budget, method].regret.mean) for budget in board.budgets]
-            table.add_row(escape(method), number(board.ranks[method]), *levels)
+            table.add_row(escape(printable(method)), number(board.ranks[method]), *levels)
         for method in (*each.incomplete, *each.does_not_apply):
             reason = "missing" if method in each.incomplete else "does not apply"
-            table.add_row(escape(method), reason, *[""] * len(board.budgets))
+            table.add_row(escape(printable(method)), reason, *[""] * len(board.budgets))
         rich.print(table)

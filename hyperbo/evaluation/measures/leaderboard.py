@@ -136,3 +136,21 @@ def simplest_ahead_of(board: Leaderboard, simple: Sequence[str]) -> list[tuple[i
             if standing.to_best.mean > TIE_TOLERANCE:
                 found.append((budget, best, rival, not standing.is_near_best))
     return found
+
+
+def shared_lowest(board: Leaderboard, simple: Sequence[str]) -> list[tuple[int, tuple[str, ...]]]:
+    """The budgets at which methods without a model have the lowest mean together with methods with one.
+
+    Args:
+      board: the leaderboard.
+      simple: the methods without a model.
+
+    Returns:
+      For each such budget: the budget, and the methods with the lowest mean in the order of the board.
+    """
+    found = []
+    for budget in board.budgets:
+        lowest = tuple(method for method in board.methods if board.standings[budget, method].is_best)
+        if 0 < sum(method in simple for method in lowest) < len(lowest):
+            found.append((budget, lowest))
+    return found

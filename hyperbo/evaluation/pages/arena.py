@@ -11,7 +11,7 @@ from pathlib import Path
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.measures.comparisons import TIE_TOLERANCE
 from hyperbo.evaluation.measures.findings import WITHOUT_MODEL, number
-from hyperbo.evaluation.measures.leaderboard import Estimate, Leaderboard, simplest_ahead_of
+from hyperbo.evaluation.measures.leaderboard import Estimate, Leaderboard, shared_lowest, simplest_ahead_of
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.printable import count
 
@@ -123,13 +123,22 @@ def render_arena_page(page: ArenaPage) -> str:
 
 
 def simplest_sentence(board: Leaderboard) -> str:
-    """Whether a method of the project without a model is ahead of all others, as a sentence."""
+    """Whether a method of the project without a model is ahead of all others, in a sentence or two."""
     simple = [method for method in board.methods if method in WITHOUT_MODEL]
     if len(simple) == len(board.methods):
         return f"No method here has a model: {', '.join(simple)}."
     ahead = simplest_ahead_of(board, simple)
+    shared = "; ".join(
+        f"after {count(budget, 'trial')} {' and '.join(lowest)} share the lowest mean regret, "
+        f"{number(board.standings[budget, lowest[0]].regret.mean)}"
+        for budget, lowest in shared_lowest(board, simple)
+    )
+    shared = f" A tie: {shared}." if shared else ""
     if not ahead:
-        return f"No method without a model ({', '.join(simple)}) has the lowest mean regret at any budget."
+        return (
+            f"No method without a model ({', '.join(simple)}) is ahead of all others in mean regret at any "
+            f"budget.{shared}"
+        )
     told = []
     for budget, method, rival, beyond in ahead:
         standing, other = board.standings[budget, method], board.standings[budget, rival]
@@ -138,7 +147,7 @@ def simplest_sentence(board: Leaderboard) -> str:
             f"best of the others, {number(other.regret.mean)} "
             f"({'a difference beyond chance' if beyond else 'not told apart'})"
         )
-    return f"A method without a model is ahead of all others: {'; '.join(told)}."
+    return f"A method without a model is ahead of all others: {'; '.join(told)}.{shared}"
 
 
 def interval(estimate: Estimate, *, floor: float | None = None) -> str:

@@ -183,8 +183,8 @@ def add_factor_rows(
     """Grow the Cholesky factors of every task's joint posterior over the observed candidates by one.
 
     Row s of task m is row s of L^-1 S(observed, candidates), S the task's posterior covariance and L the
-    factor of S(observed, observed) with `JITTER` on the diagonal. So its columns of observed candidates are
-    L^T: with z standard normal, mean + z @ rows is a draw of the task's function there.
+    factor of S(observed, observed), with `JITTER` added to each squared pivot. So its columns of observed
+    candidates are L^T: with z standard normal, mean + z @ rows is a draw of the task's function there.
 
     Args:
       rows: those so far; zero from row `step` on.

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from arena_cases import BUDGETS, METHODS, run_tiny, tiny_protocol, write_versions
 from typer.testing import CliRunner
 
 from flows.arena import run as run_module
-from flows.arena.board import write_board
-from flows.arena.protocol import PROTOCOL
+from flows.arena import scoring
+from flows.arena.board import clusters_in_words, write_board
+from flows.arena.protocol import PROTOCOL, Division, Part
+from flows.arena.provide import provide_data
 from flows.arena.run import chosen_methods, run_divisions
-from flows.arena.scoring import score_division
+from flows.arena.scoring import Scored, score_division
+from flows.arena.verify import verify_bundle
+from flows.cli import arena as commands
 from flows.cli.main import app
 from flows.experiments import simulations
 from hyperbo.errors import InvalidInputError, NotAvailableError
@@ -47,10 +53,52 @@ def test_a_division_whose_data_are_not_there_or_are_others_is_left_out(data, tmp
     assert set(results) == {"rows"}
     told = capsys.readouterr().out
     assert "division mini: left out" in told
-    assert "hyperbo data add absent" in told
+    assert "hyperbo data add absent FILES --space docs/examples/absent.toml" in told
     assert "division other: left out" in told
     with pytest.raises(NotAvailableError):
         run_divisions((absent,), ("Rand",), tmp_path, data, "the command")
+
+
+def test_a_damaged_version_is_said_to_be_so(data, tmp_path, capsys):
+    damaged = write_versions(tmp_path / "data")
+    (records,) = (damaged / "pd1/mini/1.0.0").glob("*.parquet")
+    records.write_bytes(records.read_bytes()[:-1])
+    mini = tiny_protocol(data).divisions[0]
+    with pytest.raises(NotAvailableError, match="every division is left out"):
+        run_divisions((mini,), ("Rand",), tmp_path / "runs", damaged, "the command")
+    assert records.name in capsys.readouterr().out
+
+
+def test_a_method_that_cannot_be_imported_is_not_told_as_missing_data(data, tmp_path, capsys):
+    divisions = tiny_protocol(data).divisions
+    with pytest.raises(NotAvailableError, match="'no_module:X' cannot be imported"):
+        run_divisions(divisions, ("no_module:X", "Rand"), tmp_path, data, "the command")
+    assert "left out" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("named", "code"), [(("quick", "hpob"), 1), (("quick",), 0), ((), 0)])
+def test_a_named_division_that_is_left_out_is_an_error(named, code, tmp_path, monkeypatch):
+    bundle = SimpleNamespace(parts={})
+    monkeypatch.setattr("flows.arena.run.run_divisions", lambda *_: {"mini-1": None})
+    monkeypatch.setattr("flows.arena.results.bundle_of", lambda *_: bundle)
+    monkeypatch.setattr("flows.arena.bundle.write_bundle", lambda *_: None)
+    monkeypatch.setattr("flows.arena.board.write_board", lambda *_: [])
+    result = CliRunner().invoke(app, ["arena", "run", *named, "--out", str(tmp_path)])
+    assert result.exit_code == code, result.output
+    assert ("left out: hpob" in result.stderr) == bool(code)
+
+
+def test_data_that_are_missing_are_neither_built_nor_downloaded(bundle, data, tmp_path):
+    folder = tmp_path / "data"
+    told = verify_bundle(bundle, folder, tiny_protocol(data))
+    assert any(f"hyperbo arena data mini --data {folder}" in line for line in told)
+    assert any(f"hyperbo data build hpob/4796:1.0.0 --raw FOLDER --data {folder}" in line for line in told)
+    with pytest.raises(NotAvailableError, match="--raw FOLDER"):
+        provide_data(PROTOCOL.division("hpob"), folder)
+    result = CliRunner().invoke(app, ["arena", "data", "taskset", "--data", str(folder)])
+    assert result.exit_code == 1
+    assert "hyperbo data add taskset FILES --space docs/examples/taskset.toml" in result.stderr
+    assert not folder.exists()
 
 
 def test_a_method_without_the_inputs_that_it_needs_does_not_apply(data, tmp_path):
@@ -124,6 +172,55 @@ def test_a_method_that_lacks_a_run_is_not_ranked(bundle, data, tmp_path):
     assert mini.incomplete == {"Portfolio": "3 runs missing"}
     assert "Portfolio" not in mini.board.methods
     assert "Portfolio" in rows.board.methods
+
+
+def test_where_no_method_is_whole_there_is_no_page_and_a_line_says_why(bundle, data, tmp_path):
+    part = bundle.parts["mini"]
+    parts = {**bundle.parts, "mini": Evaluation(part.records[part.records["seed"] == 0], part.metadata)}
+    with pytest.raises(
+        InvalidInputError, match=r"division mini: no method has every run .*Rand: 3 runs miss"
+    ):
+        write_board(replace(bundle, parts=parts), tmp_path / "page.html", tiny_protocol(data))
+
+
+def test_a_method_that_ran_in_one_of_two_parts_of_one_cluster_is_not_ranked(monkeypatch):
+    parts = tuple(Part(name, "a/b:1.0.0", "", "observed", "hpob", (0,)) for name in ("one", "two"))
+    # The same clusters are in both parts.
+    rows = {
+        part: [(method, f"{part}, 0", cluster, 1, 0.5) for method in methods for cluster in ("x", "y")]
+        for part, methods in (("one", ("Rand", "Own")), ("two", ("Rand",)))
+    }
+    monkeypatch.setattr(
+        scoring,
+        "score_part",
+        lambda part, *_: Scored(pd.DataFrame(rows[part.name], columns=list(scoring.SCORES)), {}),
+    )
+    evaluations = {part.name: Evaluation(pd.DataFrame(), {}) for part in parts}
+    scored = score_division(Division("both", "", parts), evaluations)
+    assert scored.incomplete == {"Own": "it was not run in all parts of the division"}
+    assert set(scored.scores["method"]) == {"Rand"}
+
+
+def test_clusters_have_one_word_in_every_division():
+    words = {each.name: clusters_in_words(each, 6) for each in PROTOCOL.divisions}
+    assert words == {
+        "quick": "6 task datasets",
+        "pd1-mini": "6 task datasets",
+        "taskset": "6 tasks",
+        "hpob": "6 task datasets",
+        "synthetic": "6 families",
+    }
+    assert clusters_in_words(PROTOCOL.division("synthetic"), 1) == "1 family"
+
+
+def test_a_long_name_is_shown_whole_in_a_narrow_terminal(bundle, data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    (mini, _) = write_board(bundle, tmp_path / "page.html", tiny_protocol(data))
+    name = "".join(f"{place:03d}" for place in range(40))
+    commands._tell([replace(mini, incomplete={name: "3 runs missing"})])
+    told = capsys.readouterr().out
+    first = [line.split("│")[1].strip() for line in told.splitlines() if line.startswith("│")]
+    assert name in "".join(first)
 
 
 def test_an_unknown_method_or_division_is_refused(tmp_path):

@@ -85,6 +85,33 @@ def test_the_first_sentence_says_whether_the_simplest_is_ahead():
     assert text.index("is ahead of all") < text.index("<table")
 
 
+def test_the_first_sentence_counts_ties_of_the_lowest_mean():
+    frame = pd.DataFrame(
+        [
+            (method, f"{cluster}, 0", cluster, budget, 0.0 if budget == 100 else level)
+            for method, level in (("H-NLL", 0.1), ("Best-average", 0.2), ("Rand", 0.3))
+            for cluster in ("a", "b")
+            for budget in (10, 100)
+        ],
+        columns=["method", "prior", "cluster", "budget", "regret"],
+    )
+    frame.loc[(frame["method"] == "Rand") & (frame["budget"] == 100), "regret"] = 0.3
+    board = leaderboard(frame, ("Best-average", "Rand"))
+    assert simplest_sentence(board) == (
+        "No method without a model (Best-average, Rand) is ahead of all others in mean regret at any budget. "
+        "A tie: after 100 trials H-NLL and Best-average share the lowest mean regret, 0."
+    )
+    frame.loc[(frame["method"] == "Best-average") & (frame["budget"] == 10), "regret"] = 0.05
+    told = simplest_sentence(leaderboard(frame, ("Best-average", "Rand")))
+    assert told.startswith("A method without a model is ahead of all others: after 10 trials Best-average")
+    assert "A tie: after 100 trials" in told
+
+
+def test_the_caption_says_that_intervals_of_regret_are_cut_off():
+    text = render_arena_page(page_of(LEVELS))
+    assert text.count("cut off at 0") == text.count("Underlined: the lowest mean") == 1
+
+
 def test_a_verdict_is_given_only_where_the_interval_excludes_0():
     assert verdict(Estimate(1.0, 0.5, 1.5)) == "behind"
     assert verdict(Estimate(1.0, -0.5, 2.5)) == "not told apart"
