@@ -129,8 +129,8 @@ def simplest_sentence(board: Leaderboard) -> str:
         return f"No method here has a model: {', '.join(simple)}."
     ahead = simplest_ahead_of(board, simple)
     shared = "; ".join(
-        f"after {count(budget, 'trial')} {' and '.join(lowest)} share the lowest mean regret, "
-        f"{number(board.standings[budget, lowest[0]].regret.mean)}"
+        f"after {count(budget, 'trial')} {', '.join(lowest[:-1])} and {lowest[-1]} share the lowest mean "
+        f"regret, {number(board.standings[budget, lowest[0]].regret.mean)}"
         for budget, lowest in shared_lowest(board, simple)
     )
     shared = f" A tie: {shared}." if shared else ""
