@@ -137,10 +137,12 @@ def _problems(
     if without:
         yield f"the baselines {', '.join(without)} are missing"
     declared = methods | set(bundle.does_not_apply.get(part.name, {}))
-    every = {name for each in bundle.parts.values() for name in each.metadata["methods"]}
+    # Different people may run different divisions; within one, no method is left out in silence.
+    beside = [bundle.parts[each.name] for each in division.parts if each.name in bundle.parts]
+    every = {name for each in beside for name in each.metadata["methods"]}
     if every - declared:
         yield f"nothing is said of {_list(sorted(every - declared))}"
-    yield from _left_out(bundle, planned, every)
+    yield from _left_out(bundle, planned)
     yield from _other_methods(bundle, evaluation, part)
     yield from _incomplete(evaluation, planned.plan.test_bed, part, division)
     yield from replayed(evaluation.records, planned.plan.test_bed)
@@ -171,10 +173,11 @@ def _differences(evaluation: Evaluation, planned: PlannedPart, division: Divisio
             yield f"{name} is {shown(metadata.get(name))}, and the protocol has {shown(value)}"
 
 
-def _left_out(bundle: Bundle, planned: PlannedPart, every: set[str]) -> Iterator[str]:
+def _left_out(bundle: Bundle, planned: PlannedPart) -> Iterator[str]:
     """Methods that are said not to apply and do, or the other way round."""
     name = planned.part.name
     said, methods = bundle.does_not_apply.get(name, {}), set(bundle.parts[name].metadata["methods"])
+    every = {each for part in bundle.parts.values() for each in part.metadata["methods"]}
     folds = planned.plan.test_bed.folds.values()
     matched = all(fold.training.complete_blocks for fold in folds)
     for method, reason in said.items():
