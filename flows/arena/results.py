@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -15,6 +14,7 @@ from flows.arena.protocol import PROTOCOL, Protocol
 from flows.arena.run import PartResult
 from flows.experiments.methods import method_class, method_source
 from flows.experiments.plan import libraries, numeric_code
+from flows.process.environment import available_cores
 from hyperbo.evaluation.records.join import Evaluation
 from hyperbo.methods import METHODS
 
@@ -47,10 +47,9 @@ def bundle_of(
 
 def machine(results: Mapping[str, PartResult], load: Sequence[float]) -> Machine:
     """This machine, and the seconds of the runs of some parts."""
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "processor": _processor(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count() or 1,
+        "cores": available_cores(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "libraries": libraries() | {name: metadata.version(name) for name in ("scipy", "pandas", "pyarrow")},
         "code_version": numeric_code(),

@@ -1,8 +1,7 @@
 """The synthetic tasks of the arena: a dataset version of known functions, and their values without noise.
 
-A family has eight tasks to train on and three to test, all at the same inputs: points of an additive
-recurrence (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018). Each observation has
-noise of its own. Numbers are rounded, so that every machine makes the same file.
+A family has eight tasks to train on and three to test, all at the same inputs, which fill the cube evenly.
+Each observation has noise of its own. Numbers are rounded, so that every machine makes the same file.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from flows.arena.families import DIMENSION, FAMILIES, Inputs
+from flows.arena.families import DIMENSION, FAMILIES
+from hyperbo.methods.mixture.uninformed import even_points
 from pd1_builder import Manifest, add
 
 SYNTHETIC = "trials/arena_synthetic:1.0.0"
@@ -71,7 +71,7 @@ def synthetic_rows() -> Iterator[dict[str, Any]]:
 
 def _trials() -> Iterator[tuple[dict[str, Any], float]]:
     """Every trial as a row of the file, with its value without noise."""
-    x = _inputs()
+    x = np.round(even_points(INPUTS, DIMENSION), _DECIMALS)
     for family in FAMILIES:
         for kind, count in (("train", TRAINING_TASKS), ("test", TEST_TASKS)):
             for number in range(count):
@@ -83,12 +83,3 @@ def _trials() -> Iterator[tuple[dict[str, Any], float]]:
                     named = {f"x{i + 1}": float(each) for i, each in enumerate(point)}
                     given = {"task": task, "family": family, "trial": row, "value": float(observed)}
                     yield given | named, float(value)
-
-
-def _inputs() -> Inputs:
-    # The root of g^(d + 1) = g + 1, the generalised golden ratio.
-    golden = 2.0
-    for _ in range(64):
-        golden = (1 + golden) ** (1 / (DIMENSION + 1))
-    steps = golden ** -np.arange(1.0, DIMENSION + 1)
-    return np.round((0.5 + np.arange(1, INPUTS + 1)[:, None] * steps) % 1.0, _DECIMALS)

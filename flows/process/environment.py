@@ -35,7 +35,7 @@ def prepare_jax() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     flags = os.environ.get("XLA_FLAGS", "")
     if _DEVICE_COUNT not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_COUNT}={_available_cores()}".strip()
+        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_COUNT}={available_cores()}".strip()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(cache) / "hyperbo" / "jax"))
 
@@ -114,7 +114,7 @@ def run_facts(started: float, *, shares: int = 1) -> dict[str, Any]:
             "Python": platform.python_version(),
             "JAX": jax.__version__,
             "device": f"{len(devices)} x {devices[0].device_kind}",
-            "processor": f"{platform.machine()}, {_available_cores()} cores",
+            "processor": f"{platform.machine()}, {available_cores()} cores",
         },
     }
 
@@ -123,7 +123,7 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _available_cores() -> int:
-    # A container may use fewer cores than the machine has.
+def available_cores() -> int:
+    """How many cores this process may use: in a container perhaps fewer than the machine has."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
