@@ -83,10 +83,23 @@ def log_evidence(
     whitened = factorisation.inverse_factor @ jnp.where(mask, y - mean, 0.0)
     half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(factorisation.factor)))
     count = jnp.sum(mask, dtype=covariance.dtype)
+    return log_student(whitened @ whitened, half_log_determinant, count)
+
+
+def log_student(
+    quadratic: Float[Array, ""], half_log_determinant: Float[Array, ""], count: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The logarithm of the multivariate t density at the head of this module.
+
+    Args:
+      quadratic: q of the observations.
+      half_log_determinant: half of ln |K + s^2 I|.
+      count: their number t.
+    """
     return (
         gammaln(0.5 * (DEGREES + count))
         - math.lgamma(0.5 * DEGREES)
         - 0.5 * count * math.log(math.pi * DEGREES)
         - half_log_determinant
-        - 0.5 * (DEGREES + count) * jnp.log1p(whitened @ whitened / DEGREES)
+        - 0.5 * (DEGREES + count) * jnp.log1p(quadratic / DEGREES)
     )

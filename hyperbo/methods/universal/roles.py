@@ -7,7 +7,10 @@ import re
 GENERIC = "generic"
 # Role, and words that a name of that role has. The first role that fits is taken.
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("schedule", ("decay steps", "linear decay", "exponential decay", "power", "warmup", "gamma lr", "power t")),
+    (
+        "schedule",
+        ("decay steps", "linear decay", "exponential decay", "power", "warmup", "gamma lr", "power t"),
+    ),
     ("weight_decay", ("weight decay", "wd", "l2", "l1", "alpha", "lambda", "reg", "regularization", "ridge")),
     ("momentum", ("momentum", "beta", "beta1", "beta2", "beta 1", "beta 2", "betas")),
     ("learning_rate", ("learning rate", "lr", "eta", "eta0", "step size", "stepsize", "shrinkage")),
@@ -20,14 +23,27 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "iterations",
-        ("iterations", "max iter", "n iter", "epochs", "steps", "estimators", "rounds", "trees", "boost round"),
+        (
+            "iterations",
+            "max iter",
+            "n iter",
+            "epochs",
+            "steps",
+            "estimators",
+            "rounds",
+            "trees",
+            "boost round",
+        ),
     ),
     (
         "min_samples",
         ("min samples", "min child", "minsplit", "minbucket", "min data", "neighbors", "neighbours"),
     ),
     ("depth", ("depth", "maxdepth", "layers", "num layers", "n layers", "degree")),
-    ("width", ("width", "hidden", "units", "size", "dim", "neurons", "channels", "filters", "leaves", "leaf nodes")),
+    (
+        "width",
+        ("width", "hidden", "units", "size", "dim", "neurons", "channels", "filters", "leaves", "leaf nodes"),
+    ),
     ("capacity", ("c", "cost", "gamma", "bandwidth", "length scale", "sigma")),
 )
 ROLES: tuple[str, ...] = (*(role for role, _ in _WORDS), GENERIC)
