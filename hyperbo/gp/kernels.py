@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -111,7 +112,20 @@ class PlusConstant:
         return self.inner.diagonal(features) + softplus(self.raw_mean_variance)
 
 
-Kernel = Stationary | DotProduct | Linear | PlusConstant
+@runtime_checkable
+class KernelFunction(Protocol):
+    """A kernel that no architecture names: any pytree that is a covariance of features."""
+
+    def __call__(self, a: Float[Array, "n e"], b: Float[Array, "m e"]) -> Float[Array, "n m"]:
+        """Covariance between two sets of features."""
+        ...
+
+    def diagonal(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Variance at each row."""
+        ...
+
+
+Kernel = Stationary | DotProduct | Linear | PlusConstant | KernelFunction
 
 
 def kernel_from_values(
@@ -132,7 +146,7 @@ def kernel_values(kernel: Kernel) -> tuple[str, Float[Array, " l"], Float[Array,
     """What `kernel_from_values` takes: name, length scales and signal variance (1 for the dot product).
 
     Raises:
-      InvalidInputError: the kernel is a `PlusConstant`, which no name makes.
+      InvalidInputError: no name makes the kernel, such as a `PlusConstant`.
     """
     match kernel:
         case Linear():
@@ -141,10 +155,8 @@ def kernel_values(kernel: Kernel) -> tuple[str, Float[Array, " l"], Float[Array,
             return "dot_product", softplus(kernel.raw_lengthscales), jnp.ones(())
         case Stationary():
             return kernel.correlation, softplus(kernel.raw_lengthscales), softplus(kernel.raw_signal_variance)
-        case PlusConstant():
-            raise InvalidInputError(
-                "a kernel with the variance of a mean has no name", where="GaussianProcess"
-            )
+        case _:
+            raise InvalidInputError(f"a kernel {type(kernel).__name__} has no name", where="GaussianProcess")
 
 
 def initialise_kernel(

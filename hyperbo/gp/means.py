@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperbo.compute.pytree import pytree
+from hyperbo.errors import InvalidInputError
 
 MEANS = ("zero", "constant", "linear", "affine")
 
@@ -54,7 +57,16 @@ class Affine:
         return features @ self.weight + self.offset
 
 
-Mean = Zero | Constant | Linear | Affine
+@runtime_checkable
+class MeanFunction(Protocol):
+    """A mean that no architecture names: any pytree that is a function of features."""
+
+    def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Prior mean at inputs with these features."""
+        ...
+
+
+Mean = Zero | Constant | Linear | Affine | MeanFunction
 
 
 def mean_from_values(constant: Float[Array, ""] | None, weights: Float[Array, " e"] | None) -> Mean:
@@ -65,7 +77,11 @@ def mean_from_values(constant: Float[Array, ""] | None, weights: Float[Array, " 
 
 
 def mean_values(mean: Mean) -> tuple[Float[Array, ""] | None, Float[Array, " e"] | None]:
-    """What `mean_from_values` takes: the constant and the weights, None where the mean has none."""
+    """What `mean_from_values` takes: the constant and the weights, None where the mean has none.
+
+    Raises:
+      InvalidInputError: no name makes the mean.
+    """
     match mean:
         case Zero():
             return None, None
@@ -75,6 +91,8 @@ def mean_values(mean: Mean) -> tuple[Float[Array, ""] | None, Float[Array, " e"]
             return None, mean.weight
         case Affine():
             return mean.offset, mean.weight
+        case _:
+            raise InvalidInputError(f"a mean {type(mean).__name__} has no values", where="GaussianProcess")
 
 
 def initialise_mean(key: PRNGKeyArray, name: str, width: int) -> Mean:

@@ -160,7 +160,7 @@ def process(
     inner = Stationary(inverse_softplus(one), inverse_softplus(jnp.exp(parameters[:-1])), "matern52")
     return GaussianProcess(
         MLP((), ()),
-        EffectsMean(weights),  # pyright: ignore[reportArgumentType]
-        PlusEffects(inner, variances, CONSTANT_VARIANCE * one),  # pyright: ignore[reportArgumentType]
+        EffectsMean(weights),
+        PlusEffects(inner, variances, CONSTANT_VARIANCE * one),
         inverse_softplus(jnp.exp(2.0 * parameters[-1])),
     )
