@@ -21,7 +21,7 @@ from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import HMix
-from hyperbo.methods.mixture.policy import MixturePolicy
+from hyperbo.methods.mixture.policy import Mixture, MixturePolicy
 from hyperbo.methods.universal import UniversalPolicy, columns_of, fit_hyperprior
 from hyperbo.methods.universal.extended import extended_mixture
 from hyperbo.pretrain.jobs import Job
@@ -61,7 +61,8 @@ def run(given: argparse.Namespace) -> None:
         for job, gp in zip(jobs, trained, strict=True):
             held_out = {task.dataset for task in data.tasks} - {task.dataset for task in job.training.tasks}
             alone = MixturePolicy(method.in_use(gp, job.training))
-            extended = MixturePolicy(extended_mixture(gp, places, columns, learned, PRIOR_WEIGHT))
+            mixture = extended_mixture(gp, places, columns, learned, PRIOR_WEIGHT)
+            extended = MixturePolicy(Mixture((mixture.processes,), mixture.log_weights))
             universal = UniversalPolicy(learned.components(columns))
             for number, task in enumerate(whole.tasks):
                 if task.dataset in held_out:

@@ -253,7 +253,7 @@ def test_an_extended_process_is_the_prior_plus_what_is_new() -> None:
     a = random.uniform(size=(6, 3))
     centre, unit = unit_of_prior(prior, 2)
     np.testing.assert_allclose(np.exp(mixture.log_weights).reshape(2, -1).sum(axis=1), [0.9, 0.1])
-    first, last = (jax.tree.map(lambda leaf, i=i: leaf[i], mixture.groups[0]) for i in (0, EXTENDED))
+    first, last = (jax.tree.map(lambda leaf, i=i: leaf[i], mixture.processes) for i in (0, EXTENDED))
     # The new column is the learning rate; the prior's columns are in its own order.
     u = 2.0 * a[:, 1] - 1.0
     expected = 1.5 + float(unit) * (0.1 * u - 0.4 * (u**2 - 1.0 / 3.0))
