@@ -214,6 +214,28 @@ def _lineage(manifest: Manifest) -> list[str]:
         *table(("property", "value"), facts),
         "",
         *table(("raw file", "rows", "bytes", "SHA-256"), raw),
+        *_exports(manifest),
+    ]
+
+
+def _exports(manifest: Manifest) -> list[str]:
+    if not manifest.exports:
+        return []
+    cells = (
+        (
+            code(each.name),
+            f"{each.known:,}",
+            f"{each.new:,}",
+            code(each.raw_file) if each.raw_file else "",
+            f"`{each.sha256}`",
+        )
+        for each in manifest.exports
+    )
+    return [
+        "",
+        "Of these files, rows that were known were skipped, and the raw file holds the new ones:",
+        "",
+        *table(("file added", "rows known", "rows new", "raw file", "SHA-256"), cells),
     ]
 
 

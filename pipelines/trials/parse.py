@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from pipelines.trials.description import NameSource, StatusColumn, TrialsDescrip
 from pipelines.trials.rows import read_rows, suffix_of
 
 _LARGEST_PHASE = 2**31 - 1
+_KEPT_AS = re.compile(r"~[0-9]+$")
 
 
 class ParseTrialFiles(beam.PTransform):
@@ -39,10 +41,11 @@ class ParseTrialFiles(beam.PTransform):
     def expand(self, input_or_inputs: Any) -> Any:
         """Spread the files over the workers, which read and parse them."""
         files = input_or_inputs | "Spread" >> beam.Reshuffle()
-        return with_rejects(files, "ParseFile", _parse_file, self._description, self._origin)
+        return with_rejects(files, "ParseFile", parse_file, self._description, self._origin)
 
 
-def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+def parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+    """The trials and rejects of a file, in the order of its rows; rows that are skipped become neither."""
     status = description.status
     columns = description.columns
     accepted = columns.keys()
@@ -101,7 +104,8 @@ def parse_trial(
 
 def _name(source: NameSource, row: Mapping[str, Any], path: Path) -> str:
     if source.file_name:
-        return path.name.removesuffix(suffix_of(path))
+        # A version keeps the next file of a name as `name~2`: it is of the same task.
+        return _KEPT_AS.sub("", path.name.removesuffix(suffix_of(path)))
     return _identifier(row, source.column) if source.column else source.name
 
 
