@@ -180,7 +180,9 @@ def _difference(row: Trial, earlier: Trial) -> tuple[str, Any, Any]:
         new, old = getattr(row, field.name), getattr(earlier, field.name)
         if field.name in ("metrics", "hyperparameters", "curves"):
             for name in {**new, **old}:
-                values = new.get(name, ()), old.get(name, ())
+                # An empty curve counts as none; an inactive hyperparameter has no value.
+                none = () if field.name == "curves" else None
+                values = new.get(name, none), old.get(name, none)
                 if repr(values[0]) != repr(values[1]):
                     return f"{field.name}.{name}", *values
         elif field.name not in ("source", "input_id") and new != old:
