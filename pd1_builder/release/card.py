@@ -36,7 +36,7 @@ _TYPES: dict[Kind, str] = {
     "reals": "list of float64",
 }
 # Sections of a dataset's card about adding trials to it. They do not describe its records.
-_ON_ADDING = ("Files", "The space file", "An Optuna study")
+_ON_ADDING = ("Files", "Exports that grow", "The space file", "An Optuna study")
 # An underscore inside a word is not markup.
 _MARKUP = re.compile(r"[\\`*<>\[\]|&~$]|(?<![^\W_])_|_(?![^\W_])")
 _LOCAL_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://)[^)]*\)")

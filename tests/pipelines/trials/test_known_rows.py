@@ -190,6 +190,49 @@ def test_the_same_id_of_another_task_and_columns_that_are_ignored_do_not_count(t
     assert (rows.known, rows.trials, rows.new) == (2, 1, {2})
 
 
+TYPED = """
+objective = "loss"
+direction = "minimize"
+trial_id = { column = "trial" }
+
+[[parameters]]
+name = "depth"
+type = "integer"
+lower = 1
+upper = 8
+
+[[parameters]]
+name = "optimizer"
+type = "choice"
+levels = ["sgd", "adam"]
+
+[[parameters]]
+name = "nesterov"
+type = "boolean"
+condition = { parameter = "optimizer", values = ["sgd"] }
+"""
+
+
+def test_a_value_is_the_same_however_a_format_writes_it(tmp_path: Path) -> None:
+    description = describe(tmp_path, TYPED)
+    old = write_bytes(
+        tmp_path / "old.csv",
+        b"task,trial,loss,depth,optimizer,nesterov\nnet,a,0.5,3,sgd,True\nnet,b,1,3.0,adam,\n",
+    )
+    a = {"task": "net", "trial": "a", "loss": 0.50, "depth": 3.0, "optimizer": "sgd", "nesterov": True}
+    b = {"task": "net", "trial": "b", "loss": 1, "depth": 3, "optimizer": "adam"}
+    new = write_lines(tmp_path / "new.jsonl", [a, b, b | {"nesterov": None}])
+    assert sort_rows([old], [new], description)[0].known == 3
+    for change, message in (
+        ({"optimizer": "adam"}, "hyperparameters.optimizer of the trial 'net/a' is 'adam', and 'sgd'"),
+        ({"depth": 4}, "hyperparameters.depth of the trial 'net/a' is 4, and 3"),
+        ({"nesterov": False}, "hyperparameters.nesterov of the trial 'net/a' is False, and True"),
+    ):
+        write_lines(new, [a | change])
+        with pytest.raises(InvalidInputError, match=message):
+            sort_rows([old], [new], description)
+
+
 def test_a_reject_is_known_by_its_bytes_and_a_corrected_one_is_new(tmp_path: Path) -> None:
     description = describe(tmp_path)
     broken = b'{"task": "net", "tri'
