@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from pipelines.trials.rows import SPLIT
 # Without ids, a file of which this share recurs in another is an overlap. A few equal rows are no sign: a
 # training without randomness gives the same result again.
 _OVERLAP = 0.5
+# Half of a SHA-256, because there is one for every row in memory.
+_DIGEST = 16
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class _Seen:
 
     def __init__(self, description: TrialsDescription) -> None:
         self._description = description
-        self._files: list[Path] = []
+        # The files and how messages name them.
+        self._files: dict[Path, str] = {}
         self._trials: set[bytes] = set()
         self._ids: set[str] = set()
         self._rejects: Counter[bytes] = Counter()
@@ -95,17 +99,17 @@ class _Seen:
                 self._trials.add(_digest(row))
             else:
                 wrong.add(place)
-        self._files.append(path)
+        self._files[path] = f"{path.parent.name}/{path.name}"
         if wrong:
-            self._rejects.update(row for _, row in bytes_of_rows(path, wrong))
+            self._rejects.update(_half_sha256(row) for _, row in bytes_of_rows(path, wrong))
 
     def sort(self, path: Path) -> SortedRows:
         """Sort the rows of a new file, and take it in."""
         new: set[int] = set()
         wrong: set[int] = set()
-        changed: list[Trial] = []
-        rows = 0
-        self._files.append(path)
+        first: Trial | None = None
+        rows = changed = 0
+        self._files[path] = path.name
         for place, row in _rows(path, self._description):
             rows += 1
             if not isinstance(row, Trial):
@@ -113,34 +117,34 @@ class _Seen:
             elif (digest := _digest(row)) in self._trials:
                 continue
             elif row.trial_id in self._ids:
-                changed.append(row)
+                first = first or row
+                changed += 1
             elif not _is_valid(row, self._description):
                 wrong.add(place)
             else:
                 self._ids.add(row.trial_id)
                 self._trials.add(digest)
                 new.add(place)
-        if changed:
-            raise self._refusal(changed)
+        if first:
+            raise self._refusal(first, changed - 1)
         trials = len(new)
         if wrong:
             here: Counter[bytes] = Counter()
             for place, row in bytes_of_rows(path, wrong):
-                here[row] += 1
+                here[digest := _half_sha256(row)] += 1
                 # The second of two equal rejects is known only if two were recorded.
-                if here[row] > self._rejects[row]:
+                if here[digest] > self._rejects[digest]:
                     new.add(place)
             self._rejects |= here
         known = rows - len(new)
         return SortedRows(path, known, trials, len(new) - trials, frozenset(new) if known else None)
 
-    def _refusal(self, changed: Sequence[Trial]) -> InvalidInputError:
+    def _refusal(self, row: Trial, more: int) -> InvalidInputError:
         """The error that names the first changed row, the row before it, and a field that differs."""
-        row, more = changed[0], len(changed) - 1
-        earlier = next(
-            each
-            for path in self._files
-            for _, each in _rows(path, self._description)
+        earlier, where = next(
+            (each, f"{name}:{place}")
+            for path, name in self._files.items()
+            for place, each in _rows(path, self._description)
             if isinstance(each, Trial)
             and each.trial_id == row.trial_id
             and _is_valid(each, self._description)
@@ -148,8 +152,7 @@ class _Seen:
         field, new, old = _difference(row, earlier)
         others = f"; {count(more, 'more row')} of the file changed, too" if more else ""
         return InvalidInputError(
-            f"{field} of the trial {row.trial_id!r} is {shown(new)}, and {shown(old)} at {earlier.source}"
-            f"{others}",
+            f"{field} of the trial {row.trial_id!r} is {shown(new)}, and {shown(old)} at {where}{others}",
             where=row.source,
             fix="nothing was published: correct the export, or give the trial another id",
         )
@@ -170,8 +173,11 @@ def _is_valid(trial: Trial, description: TrialsDescription) -> bool:
 
 
 def _digest(trial: Trial) -> bytes:
-    # Half of a SHA-256, because there is one for every row in memory.
-    return bytes.fromhex(trial_key(trial).fingerprint)[:16]
+    return bytes.fromhex(trial_key(trial).fingerprint)[:_DIGEST]
+
+
+def _half_sha256(row: bytes) -> bytes:
+    return hashlib.sha256(row).digest()[:_DIGEST]
 
 
 def _difference(row: Trial, earlier: Trial) -> tuple[str, Any, Any]:

@@ -94,12 +94,14 @@ def test_a_changed_row_is_refused_and_nothing_is_published(tmp_path: Path, space
     data_dir = tmp_path / "data"
     pd1_builder.add("own", [write_lines(tmp_path / "a.jsonl", rows(3))], space, data_dir=data_dir)
     changed = write_lines(tmp_path / "b.jsonl", [*rows(5)[:-1], row("2", task="two", layers=3, loss=7.5)])
-    match = r"b\.jsonl:10: metrics\.loss of the trial 'two/2' is 7\.5, and 0\.375 at a\.jsonl:6; nothing was"
+    match = (
+        r"b\.jsonl:10: metrics\.loss of the trial 'two/2' is 7\.5, and 0\.375 at raw/a\.jsonl:6; nothing was"
+    )
     with pytest.raises(InvalidInputError, match=match):
         # However many rejects are allowed: it is not for us to choose one.
         pd1_builder.add("own", [changed], data_dir=data_dir, max_reject_share=1.0)
     assert [each.version for each in versions(data_dir)] == ["1.0.0"]
-    with pytest.raises(InvalidInputError, match=r"a\.jsonl:6"):
+    with pytest.raises(InvalidInputError, match=r"and 0\.375 at a\.jsonl:6"):
         pd1_builder.add("new", [changed, tmp_path / "a.jsonl"], space, data_dir=data_dir)
 
 
