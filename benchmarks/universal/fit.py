@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from benchmarks.universal.compare import SOURCES
 from benchmarks.universal.histories import collected, version
-from hyperbo.methods.universal import fit_hyperprior
+from hyperbo.methods.universal import fit_hyperprior, source_of
 from hyperbo.methods.universal.file import write_hyperprior
 
 
@@ -17,4 +18,5 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Fit and write."""
     histories = {**collected(), **{name: version(name, given.data) for name in SOURCES}}
-    write_hyperprior(given.out, fit_hyperprior(histories))
+    sources = tuple(source_of(data) for data in histories.values())
+    write_hyperprior(given.out, replace(fit_hyperprior(histories), sources=sources))

@@ -15,6 +15,8 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.data.warping import online_map
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.methods.single_task.refit_policy import CAPACITIES as REFIT_CAPACITIES
+from hyperbo.methods.universal.space_mixture import SpaceMixture
+from hyperbo.methods.universal.values import normal_scores
 
 # Sizes beyond the largest of `REFIT_CAPACITIES` lie this far apart.
 _REFIT_CAPACITY_STEP = 50
@@ -107,19 +109,27 @@ def capacity_for(trials: int, *, refits: bool) -> int:
     return capacity
 
 
-def conditioned_values(gp: GaussianProcess, history: PaddedHistory, mapped: bool) -> Float[Array, " t"]:
+def conditioned_values(
+    gp: GaussianProcess | SpaceMixture, history: PaddedHistory, mapped: bool
+) -> Float[Array, " t"]:
     r"""The values that a prior is conditioned on, in the unit of its training data.
 
     A prior of the preparation `online` (`mapped`) sees values in [-2, 2]: `hyperbo.data.warping.online_map`
     over the trials so far, -2 for infeasible trials. Any other prior sees the warped objective itself. Its
     training data has no infeasible trials; here they count as the worst value so far. While there is no
     value, they count as the prior's mean less two standard deviations. Rows that are no ended trials get any
-    number.
+    number. The universal prior sees normal scores; infeasible trials have the lowest.
     """
+    if isinstance(gp, SpaceMixture):
+        if gp.is_scored:
+            return normal_scores(jnp.where(history.feasible, history.y, -jnp.inf), history.ended)
+        first: GaussianProcess = jax.tree.map(lambda leaf: leaf[0], gp.processes)
+    else:
+        first = gp
     if mapped:
         return history.mapped
-    features = gp.features(history.x)
-    low = gp.mean(features) - 2.0 * jnp.sqrt(gp.kernel.diagonal(features))
+    features = first.features(history.x)
+    low = first.mean(features) - 2.0 * jnp.sqrt(first.kernel.diagonal(features))
     worst = jnp.min(jnp.where(history.feasible, history.y, jnp.inf))
     return jnp.where(history.feasible, history.y, jnp.where(jnp.isfinite(worst), worst, low))
 

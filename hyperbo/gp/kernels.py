@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -116,11 +116,18 @@ class PlusConstant:
 class KernelFunction(Protocol):
     """A kernel that no architecture names: any pytree that is a covariance of features."""
 
-    def __call__(self, a: Float[Array, "n e"], b: Float[Array, "m e"]) -> Float[Array, "n m"]:
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def raw_lengthscales(self) -> Float[Array, "*m e"]:
+        """Its length scales before softplus, of a stack one row for each."""
+        ...
+
+    def __call__(self, a: Float[Array, "n e"], b: Float[Array, "m e"], /) -> Float[Array, "n m"]:
         """Covariance between two sets of features."""
         ...
 
-    def diagonal(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+    def diagonal(self, features: Float[Array, "n e"], /) -> Float[Array, " n"]:
         """Variance at each row."""
         ...
 

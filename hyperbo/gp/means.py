@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,9 @@ class Affine:
 class MeanFunction(Protocol):
     """A mean that no architecture names: any pytree that is a function of features."""
 
-    def __call__(self, features: Float[Array, "n e"]) -> Float[Array, " n"]:
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __call__(self, features: Float[Array, "n e"], /) -> Float[Array, " n"]:
         """Prior mean at inputs with these features."""
         ...
 

@@ -6,6 +6,7 @@ import lazy_loader
 
 if TYPE_CHECKING:
     from hyperbo.tuning.batches import BATCH_STRATEGIES, BatchStrategy
+    from hyperbo.tuning.belief import Belief, universal_prior
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
     from hyperbo.tuning.proposals import propose
     from hyperbo.tuning.region import Choices, Range, Region
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_STRATEGIES",
     "BatchStrategy",
+    "Belief",
     "Choices",
     "HyperBOSampler",
     "Range",
@@ -21,12 +23,14 @@ __all__ = [
     "Tuner",
     "TuningTrial",
     "propose",
+    "universal_prior",
 ]
 # Imported when they are used: proposals need no Optuna.
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "batches": ["BATCH_STRATEGIES", "BatchStrategy"],
+        "belief": ["Belief", "universal_prior"],
         "optuna.sampler": ["HyperBOSampler"],
         "proposals": ["propose"],
         "region": ["Choices", "Range", "Region"],

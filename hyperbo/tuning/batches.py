@@ -23,6 +23,7 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import Posterior, condition
+from hyperbo.methods.universal.space_mixture import SpaceMixture
 from hyperbo.tuning.mixture import LogImprovement, MixturePosterior, mixture_posterior
 
 BatchStrategy = Literal["kriging_believer", "constant_liar", "local_penalization", "thompson_sampling"]
@@ -122,7 +123,7 @@ class LocallyPenalised:
 
 
 def acquisition_of(
-    gp: GaussianProcess,
+    gp: GaussianProcess | SpaceMixture,
     history: PaddedHistory,
     box: Box,
     strategy: BatchStrategy,
@@ -137,7 +138,7 @@ def acquisition_of(
     each component believes its own mean.
     """
     values = conditioned_values(gp, history, mapped)
-    if prior_weight < 1.0:
+    if isinstance(gp, SpaceMixture) or prior_weight < 1.0:
         posterior = mixture_posterior(gp, prior_weight, history, values, mapped)
     else:
         posterior = condition(gp, history.x, values, history.ended)
@@ -162,7 +163,7 @@ def acquisition_of(
 
 
 def sampled(
-    gp: GaussianProcess,
+    gp: GaussianProcess | SpaceMixture,
     history: PaddedHistory,
     x: Float[Array, "n d"],
     key: PRNGKeyArray,
@@ -178,7 +179,7 @@ def sampled(
     """
     values = conditioned_values(gp, history, mapped)
     at = x[:_SAMPLED]
-    if prior_weight < 1.0:
+    if isinstance(gp, SpaceMixture) or prior_weight < 1.0:
         drawn = mixture_posterior(gp, prior_weight, history, values, mapped).sample(key, at)
     else:
         drawn = condition(gp, history.x, values, history.ended).sample(key, 1, at)[0]

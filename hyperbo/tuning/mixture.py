@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -27,7 +28,9 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.posterior import Posterior, condition
 from hyperbo.methods.mixture.scale import log_evidence, variance_factor
-from hyperbo.methods.mixture.uninformed import UNINFORMED, even_points, uninformed_processes
+from hyperbo.methods.mixture.uninformed import UNINFORMED, uninformed_processes
+from hyperbo.methods.universal.extended import unit_of_prior
+from hyperbo.methods.universal.space_mixture import SpaceMixture
 
 # Number of trials whose evidence weighs the components.
 EVIDENCE = 64
@@ -35,8 +38,6 @@ EVIDENCE = 64
 KEPT_ROWS = 512
 # Components of less weight are not computed.
 _NEGLIGIBLE = 1e-6
-# Number of points at which the unit of the prior's values is found.
-_UNIT_POINTS = 256
 
 
 @pytree
@@ -145,20 +146,22 @@ class LogImprovement:
 
 
 def mixture_posterior(
-    gp: GaussianProcess, prior_weight: float, history: PaddedHistory, values: Float[Array, " t"], mapped: bool
+    gp: GaussianProcess | SpaceMixture,
+    prior_weight: float,
+    history: PaddedHistory,
+    values: Float[Array, " t"],
+    mapped: bool,
 ) -> MixturePosterior:
     """The mixture given the trials that have ended.
 
     Args:
-      gp: the prior.
+      gp: the prior; of a `SpaceMixture`, which has its own weights and no others, the likeliest processes.
       prior_weight: its weight before any trial, between 0 and 1.
       history: of the run so far.
       values: of the ended trials, in the unit of the prior.
       mapped: whether that unit is that of values mapped to [-2, 2].
     """
     capacity, dimension = history.x.shape
-    centre, spread = (0.0, 1.0) if mapped else _unit_of_prior(gp, dimension)
-    others = uninformed_processes(UNINFORMED, dimension, centre, spread)
     rows = min(capacity, EVIDENCE)
     seen = history.x[:rows], values[:rows], history.ended[:rows]
 
@@ -166,21 +169,25 @@ def mixture_posterior(
         value = log_evidence(process, *seen)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
-    of_prior = math.log(prior_weight) + evidence(gp)
-    of_others = math.log((1.0 - prior_weight) / UNINFORMED) + jax.vmap(evidence)(others)
-    kept, places = lax.top_k(of_others, min(UNINFORMED, max(1, KEPT_ROWS // capacity)))
-    chosen = jax.tree.map(lambda leaf: leaf[places], others)
-
     def given(process: GaussianProcess) -> Posterior:
         return condition(process, history.x, values, history.ended)
 
-    prior, conditioned = given(gp), jax.vmap(given)(chosen)
+    most = max(1, KEPT_ROWS // capacity)
+    if isinstance(gp, SpaceMixture):
+        likely, places = lax.top_k(
+            gp.log_weights + jax.vmap(evidence)(gp.processes), min(len(gp.log_weights), 1 + most)
+        )
+        both = jax.vmap(given)(jax.tree.map(lambda leaf: leaf[places], gp.processes))
+        prior, conditioned = (jax.tree.map(lambda leaf, at=at: leaf[at], both) for at in (0, np.s_[1:]))
+    else:
+        centre, spread = (0.0, 1.0) if mapped else unit_of_prior(gp, dimension)
+        others = uninformed_processes(UNINFORMED, dimension, centre, spread)
+        of_prior = math.log(prior_weight) + evidence(gp)
+        of_others = math.log((1.0 - prior_weight) / UNINFORMED) + jax.vmap(evidence)(others)
+        kept, places = lax.top_k(of_others, min(UNINFORMED, most))
+        likely = jnp.append(of_prior, kept)
+        prior = given(gp)
+        conditioned = jax.vmap(given)(jax.tree.map(lambda leaf: leaf[places], others))
     quadratic = jnp.append(jnp.sum(prior.whitened**2), jnp.sum(conditioned.whitened**2, axis=1))
     factors = variance_factor(quadratic, history.ended_count.astype(values.dtype))
-    return MixturePosterior(prior, conditioned, jax.nn.log_softmax(jnp.append(of_prior, kept)), factors)
-
-
-def _unit_of_prior(gp: GaussianProcess, dimension: int) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Centre and spread of the values that a prior expects, over the unit cube."""
-    mean, covariance = gp.noisy_moments(jnp.asarray(even_points(_UNIT_POINTS, dimension)))
-    return jnp.mean(mean), jnp.sqrt(jnp.var(mean) + jnp.mean(jnp.diagonal(covariance)))
+    return MixturePosterior(prior, conditioned, jax.nn.log_softmax(likely), factors)

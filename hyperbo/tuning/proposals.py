@@ -17,6 +17,7 @@ from hyperbo.bayesopt.history import History, PaddedHistory, capacity_for, padde
 from hyperbo.errors import NumericalError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
+from hyperbo.methods.universal.space_mixture import SpaceMixture
 from hyperbo.tuning.axes import NumberAxis
 from hyperbo.tuning.batches import Anchored, BatchStrategy, Box, acquisition_of, sampled
 from hyperbo.tuning.region import Region, coordinates
@@ -43,7 +44,7 @@ _DIGITS = 9  # of a coordinate; points that agree in these digits are equal
 
 @double_precision
 def propose(
-    gp: GaussianProcess,
+    gp: GaussianProcess | SpaceMixture,
     region: Region,
     history: History,
     random: np.random.Generator,
@@ -201,7 +202,7 @@ def _search(
     strategy: BatchStrategy,
     mapped: bool,
     prior_weight: float,
-    gp: GaussianProcess,
+    gp: GaussianProcess | SpaceMixture,
     history: PaddedHistory,
     box: Box,
     x: Float64[np.ndarray, "c d"],
@@ -220,7 +221,7 @@ def _climbed(
     strategy: BatchStrategy,
     mapped: bool,
     prior_weight: float,
-    gp: GaussianProcess,
+    gp: GaussianProcess | SpaceMixture,
     history: PaddedHistory,
     box: Box,
     x: Float[Array, "c d"],

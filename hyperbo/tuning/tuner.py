@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
-from hyperbo.data.warping import output_warping
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.priors.file import Prior
 
@@ -24,12 +23,11 @@ except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 from hyperbo.tuning.optuna.database import database_errors, opened_study
-from hyperbo.tuning.optuna.distributions import active_names, inside, placed, space_of
+from hyperbo.tuning.optuna.distributions import active_names, inside
 from hyperbo.tuning.optuna.sampler import HyperBOSampler
 from hyperbo.tuning.optuna.study_history import FAILED, TOLD, warped
+from hyperbo.tuning.optuna.whole_space import begun, say_unknown
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
-
-logger = logging.getLogger(__name__)
 
 Status = Literal["running", "done", "infeasible", "failed"]
 
@@ -58,18 +56,22 @@ class Tuner:
     share one storage and name. A tuner that is killed loses nothing.
 
     Args:
-      prior: what `hyperbo.load_prior` returns.
+      prior: what `hyperbo.load_prior` returns; or `universal`, for any space, which is then given whole.
       space: what to tune, by name of the parameter: a range (lower, upper), also wider than the prior's; a
         list of choices; a value, which is held fixed; or a distribution of Optuna, such as
         `IntDistribution(8, 512, log=True)`. Parameters of the prior that are not named have the prior's
-        range or levels. Parameters that the prior does not know are sampled without it.
+        range or levels. The universal prior extends the prior to parameters that it does not know. With
+        `universal` two whole numbers are the range of an integer, and a range above 0 whose ends differ by a
+        factor of 100 is searched in its logarithm; a `SearchSpace` says all of it.
       storage: address of a database, such as `sqlite:///runs.db`, or a storage of Optuna; None: memory.
       name: of the run in the storage.
       batch: how running trials change the next one: `kriging_believer`, `constant_liar`,
         `local_penalization` or `thompson_sampling`.
       seed: of all random numbers.
       prior_weight: of the prior in a mixture with uninformed Gaussian processes, before any trial; above 0.
-        The trials change the weights: a prior that is wrong loses its say. 1: the prior alone, by GP-UCB.
+        The trials change the weights: a prior that is wrong loses its say. 1: the prior alone, by GP-UCB. The
+        universal prior has no weight.
+      direction: `minimize` or `maximize`: the objective, of `universal` only; other priors have theirs.
 
     Raises:
       InvalidInputError: a range, choice or name in `space` cannot be used, there is no such strategy, the
@@ -90,30 +92,25 @@ class Tuner:
 
     def __init__(
         self,
-        prior: Prior,
-        space: Mapping[str, Any] | None = None,
+        prior: Prior | str,
+        space: Mapping[str, Any] | SearchSpace | None = None,
         storage: str | BaseStorage | None = None,
         name: str = "tuning",
         batch: str = "kriging_believer",
         seed: int = 0,
         prior_weight: float = PRIOR_WEIGHT,
+        direction: str | None = None,
     ) -> None:
         self.prior = prior
-        self.space = space_of(prior.description.search_space, {} if space is None else space)
-        self._warping = output_warping(prior.description.output_warping)
-        known = prior.description.search_space
-        unknown = [
-            key
-            for key, each in self.space.items()
-            if key not in known.names or placed(known.parameter(key), each) is None
-        ]
-        if unknown:
-            logger.warning("sampled without the prior, which does not know them: %s", ", ".join(unknown))
+        belief, self.space = begun(prior, space, direction)
         sampler = HyperBOSampler(
-            prior, batch=batch, seed=seed, search_space=self.space, prior_weight=prior_weight
+            belief, batch=batch, seed=seed, search_space=self.space, prior_weight=prior_weight
         )
+        self.belief = belief = sampler.belief
+        self._warping = belief.warping
+        say_unknown(belief, self.space)
         identity = {
-            "prior": prior.identity,
+            "prior": belief.identity,
             "space": {key: json.loads(distribution_to_json(each)) for key, each in self.space.items()},
         }
         self.study: Study = opened_study(name, storage, sampler, self._warping.direction, identity)
@@ -204,7 +201,7 @@ class Tuner:
             used, or the database cannot be used.
         """
         value = self._checked(objective, infeasible, False, where="trial to be added")
-        values = inside(self.space, hyperparameters, self.prior.description.search_space)
+        values = inside(self.space, hyperparameters, self.belief.space)
         state = TrialState.COMPLETE if value is not None else TrialState.FAIL
         template = create_trial(
             state=state,
@@ -273,11 +270,11 @@ class Tuner:
 
     def _active(self, values: Mapping[str, Any]) -> set[str]:
         """The parameters that are active, given values; a condition of the prior holds in every space."""
-        return active_names(self.prior.description.search_space, self.space, values)
+        return active_names(self.belief.space, self.space, values)
 
     @property
     def _parents_first(self) -> list[str]:
-        known = self.prior.description.search_space
+        known = self.belief.space
         of_prior = [known.names[place] for place in known.parents_first]
         return [*of_prior, *(name for name in self.space if name not in known.names)]
 

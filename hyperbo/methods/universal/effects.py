@@ -53,6 +53,11 @@ class PlusEffects:
     variances: Float[Array, " e"]
     constant: Float[Array, ""]
 
+    @property
+    def raw_lengthscales(self) -> Float[Array, "*m d"]:
+        """Those of the inner kernel."""
+        return self.inner.raw_lengthscales
+
     def __call__(self, a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
         """Covariance between two sets of inputs."""
         return self.inner(a, b) + (effects(a) * self.variances) @ effects(b).T + self.constant

@@ -27,11 +27,11 @@ from hyperbo.compute.pytree import pytree
 from hyperbo.gp.gaussian_process import MLP, GaussianProcess
 from hyperbo.gp.kernels import Stationary
 from hyperbo.gp.numerics import double_precision, inverse_softplus
-from hyperbo.methods.mixture.policy import Mixture
 from hyperbo.methods.mixture.uninformed import even_points
 from hyperbo.methods.universal.columns import Column
 from hyperbo.methods.universal.effects import EffectsMean, PlusEffects
 from hyperbo.methods.universal.hyperprior import CONSTANT_VARIANCE, HyperPrior
+from hyperbo.methods.universal.space_mixture import SpaceMixture
 
 # Number of extended processes, and of those of the universal prior alone.
 EXTENDED = 16
@@ -74,6 +74,11 @@ class ExtendedKernel:
     known: Float[Array, ""]
     rest: PlusEffects
 
+    @property
+    def raw_lengthscales(self) -> Float[Array, "*m d"]:
+        """Those of the kernel on all columns."""
+        return self.rest.raw_lengthscales
+
     def __call__(self, a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
         """Covariance between two sets of inputs."""
         features = self.prior.features(a[:, self.places]), self.prior.features(b[:, self.places])
@@ -92,7 +97,7 @@ def extended_mixture(
     columns: Sequence[Column],
     learned: HyperPrior,
     prior_weight: float,
-) -> Mixture:
+) -> SpaceMixture:
     """The mixture of extended processes and of those of the universal prior alone.
 
     Args:
@@ -133,7 +138,7 @@ def extended_mixture(
     weights = jnp.where(
         known > 0.0, math.log(prior_weight / EXTENDED), math.log((1 - prior_weight) / EXTENDED)
     )
-    return Mixture((both,), weights)
+    return SpaceMixture(both, weights, is_scored=False)
 
 
 def unit_of_prior(gp: GaussianProcess, dimension: int) -> tuple[Float[Array, ""], Float[Array, ""]]:

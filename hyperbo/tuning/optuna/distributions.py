@@ -134,7 +134,7 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
         meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
         if meant:
             raise InvalidInputError(f"the prior has no parameter {name!r}", fix=f"did you mean {meant[0]!r}?")
-    return {**own, **{name: _distribution(name, each, known.get(name)) for name, each in given.items()}}
+    return {**own, **{name: distribution_of(name, each, known.get(name)) for name, each in given.items()}}
 
 
 def _own(parameter: Parameter | Choice) -> BaseDistribution:
@@ -194,7 +194,12 @@ def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
     return min(max(known, lower), upper) if accepted.accepts(np.array([known])).all() else value
 
 
-def _distribution(name: str, given: Any, known: Parameter | Choice | None) -> BaseDistribution:
+def distribution_of(name: str, given: Any, known: Parameter | Choice | None) -> BaseDistribution:
+    """The distribution of what is given for one parameter.
+
+    Raises:
+      InvalidInputError: it is no range, choices, number or distribution.
+    """
     where = f"parameter {name!r}"
     if isinstance(given, BaseDistribution):
         return given

@@ -15,14 +15,15 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hyperbo.bayesopt.history import History, trial_stream
-from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import load_prior
 from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
+from hyperbo.tuning.belief import UNIVERSAL, Belief, extended, prior_belief
 from hyperbo.tuning.optuna.distributions import active_names, codes_of, placed, plain_value, value_of
 from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, wait_for_others
+from hyperbo.tuning.optuna.whole_space import new_parameter
 from hyperbo.tuning.proposals import PRIOR_WEIGHT, propose
 from hyperbo.tuning.region import Region
 
@@ -43,13 +44,15 @@ class HyperBOSampler(BaseSampler):
     A trial that fails or returns NaN is infeasible, unless its user attribute `hyperbo:failed` is set. A
     pruned trial counts with its last intermediate value. A running trial counts as the batch strategy says.
 
-    Parameters that the prior does not know are sampled independently. A parameter of the prior that is
+    Where the whole `search_space` is given, the universal prior extends the prior to parameters that it does
+    not know. Else they are sampled independently. A parameter of the prior that is
     suggested only sometimes, or for the first time, is chosen given the values that the trial has so far.
     Where a trial lacks a parameter of the prior, the value in `fixed` stands in, or else the prior's best
     guess.
 
     Args:
-      prior: a prior, or what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`.
+      prior: a prior; what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`; or what
+        `hyperbo.tuning.universal_prior` returns.
       fixed: values of parameters of the prior that the objective holds fixed and does not suggest.
       batch: how running trials change the next one: `constant_liar`, `kriging_believer`,
         `local_penalization` or `thompson_sampling`.
@@ -76,7 +79,7 @@ class HyperBOSampler(BaseSampler):
 
     def __init__(
         self,
-        prior: Prior | str,
+        prior: Prior | Belief | str,
         *,
         fixed: Mapping[str, Any] | None = None,
         batch: str = "constant_liar",
@@ -89,11 +92,18 @@ class HyperBOSampler(BaseSampler):
             raise InvalidInputError(f"prior_weight = {prior_weight}", fix="give one above 0, and at most 1")
         if seed is not None and not 0 <= seed < _SEEDS:
             raise InvalidInputError(f"seed = {seed}", fix="give one from 0 to 4294967295")
-        self._prior = prior if isinstance(prior, Prior) else load_prior(prior)
+        belief = prior if isinstance(prior, Belief) else prior_belief(_loaded(prior))
         self._strategy: BatchStrategy = require_strategy(batch)
         self._prior_weight = float(prior_weight)
-        self._warping = output_warping(self._prior.description.output_warping)
-        self._space = self._prior.description.search_space
+        if search_space is not None and self._prior_weight < 1.0:
+            new = {name: each for name, each in search_space.items() if name not in belief.space.names}
+            made = [new_parameter(name, each) for name, each in new.items()]
+            # A value that is held has no column that anything could be learned of.
+            others = [each for each in made if each is not None and each.columns]
+            belief = extended(belief, others, self._prior_weight)
+        self._belief = belief
+        self._warping = belief.warping
+        self._space = belief.space
         self._fixed = {name: plain_value(value) for name, value in (fixed or {}).items()}
         Region.of(self._space, self._fixed)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
@@ -240,10 +250,9 @@ class HyperBOSampler(BaseSampler):
 
     def _choice(self, region: Region, history: History, random: np.random.Generator) -> dict[str, float]:
         """The codes of what to try next; an inactive parameter has one, too."""
-        prior = self._prior
-        mapped = prior.description.is_mapped
-        weight = self._prior_weight
-        codes = propose(prior.gp, region, history, random, self._strategy, mapped, prior_weight=weight)
+        belief, weight = self._belief, self._prior_weight
+        mapped = belief.is_mapped
+        codes = propose(belief.gp, region, history, random, self._strategy, mapped, prior_weight=weight)
         return dict(zip(self._space.names, codes.tolist(), strict=True))
 
     def _guessed(self) -> Mapping[str, float]:
@@ -255,9 +264,24 @@ class HyperBOSampler(BaseSampler):
             self._guess = self._choice(region, History(none, np.zeros(0), none), random)
         return self._guess
 
+    @property
+    def belief(self) -> Belief:
+        """What it believes before any trial, on the whole space that was given."""
+        return self._belief
+
     def _say_unknown(self, trial: FrozenTrial, name: str) -> None:
         if not self._is_said and not self._known(trial.distributions):
             logger.warning(
                 "the prior says nothing of %s: its parameters are %s", name, ", ".join(self._space.names)
             )
             self._is_said = True
+
+
+def _loaded(prior: Prior | str) -> Prior:
+    if prior == UNIVERSAL:
+        raise InvalidInputError(
+            "the universal prior needs a space and a direction",
+            where="HyperBOSampler",
+            fix="give hyperbo.tuning.universal_prior(space, direction), or use a Tuner",
+        )
+    return prior if isinstance(prior, Prior) else load_prior(prior)

@@ -1,0 +1,102 @@
+"""What a tuner believes before any trial: a prior, the universal prior, or a prior extended by it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter
+from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.warping import OutputWarping, output_warping
+from hyperbo.errors import InvalidInputError
+from hyperbo.gp.gaussian_process import GaussianProcess
+from hyperbo.methods.universal.columns import columns_of
+from hyperbo.methods.universal.extended import extended_mixture
+from hyperbo.methods.universal.file import read_hyperprior
+from hyperbo.methods.universal.hyperprior import HyperPrior
+from hyperbo.methods.universal.space_mixture import SpaceMixture, universal_mixture
+from hyperbo.priors.file import Prior
+from hyperbo.priors.names import SHIPPED
+
+# By what name the universal prior is asked for.
+UNIVERSAL = "universal"
+_FILE = SHIPPED / "universal.json"
+_WARPINGS = {"minimize": "negative", "maximize": "identity"}
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A prior on a whole space to tune.
+
+    Attributes:
+      gp: the process, or the mixture of processes.
+      space: of its inputs.
+      warping: of its outputs.
+      is_mapped: whether it sees values mapped to [-2, 2].
+      identity: 16 hexadecimal digits that tell it from others.
+      names: of the parameters that a prior of their own knows.
+    """
+
+    gp: GaussianProcess | SpaceMixture
+    space: SearchSpace
+    warping: OutputWarping
+    is_mapped: bool
+    identity: str
+    names: tuple[str, ...]
+
+
+def prior_belief(prior: Prior) -> Belief:
+    """A prior, on its own space."""
+    said = prior.description
+    warping = output_warping(said.output_warping)
+    return Belief(
+        prior.gp, said.search_space, warping, said.is_mapped, prior.identity, said.search_space.names
+    )
+
+
+def universal_prior(space: SearchSpace, direction: str) -> Belief:
+    """The universal prior on any search space, for a `Tuner` or a sampler.
+
+    Args:
+      space: what is tuned. Roles that it declares count before those that names tell.
+      direction: `minimize` or `maximize`.
+
+    Raises:
+      InvalidInputError: there is no such direction.
+    """
+    if direction not in _WARPINGS:
+        raise InvalidInputError(
+            f"direction = {direction!r}", where="the universal prior", fix="give minimize or maximize"
+        )
+    mixture = universal_mixture(columns_of(space), _learned())
+    return Belief(mixture, space, output_warping(_WARPINGS[direction]), False, _identity(), ())
+
+
+def extended(belief: Belief, others: Sequence[Parameter | Choice], prior_weight: float) -> Belief:
+    """A prior extended to further parameters, which it does not know, by the universal one.
+
+    Args:
+      belief: from `prior_belief`.
+      others: the further parameters; without a condition.
+      prior_weight: of the prior before any trial.
+    """
+    if not others or isinstance(belief.gp, SpaceMixture):
+        return belief
+    space = SearchSpace((*belief.space.parameters, *others))
+    places = range(belief.space.dimension)
+    mixture = extended_mixture(belief.gp, places, columns_of(space), _learned(), prior_weight)
+    identity = hashlib.sha256(f"{belief.identity} {_identity()}".encode()).hexdigest()[:16]
+    return Belief(mixture, space, belief.warping, belief.is_mapped, identity, belief.names)
+
+
+@cache
+def _learned() -> HyperPrior:
+    return read_hyperprior(_FILE)
+
+
+@cache
+def _identity() -> str:
+    return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]
