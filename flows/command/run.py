@@ -25,7 +25,6 @@ from flows.command.trial_folder import (
     write_result,
 )
 from flows.process.progress import say
-from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.storage.printable import count
 from hyperbo.tuning.optuna.database import database_errors
@@ -63,7 +62,7 @@ class CommandRun:
     ) -> None:
         self._tuning, self._template, self._tuner = tuning, template, tuner
         self._columns, self._groups, self._show = columns, groups, show
-        self._warping = output_warping(tuner.prior.description.output_warping)
+        self._warping = tuner.belief.warping
         self._running: dict[int, _Started] = {}
         # Ended without a number before any trial gave one: infeasible if the command turns out to work.
         self._undecided: list[tuple[_Started, CommandResult]] = []

@@ -305,8 +305,8 @@ def test_other_parameters_and_those_that_are_held(
     space = ["--parameter", "rate=1e-3:1e-2", "--parameter", "width=8:64:int", "--parameter", "momentum=0.9"]
     result = workplace.tune(*space, "--command", command, "--trials", "2")
     assert result.exit_code == 0, result.output
-    said = "sampled without the prior, which does not know them: width"
-    assert [each.message for each in caplog.records if each.name == "hyperbo.tuning.tuner"] == [said]
+    # The universal prior stands for what the prior does not know.
+    assert not any("sampled without the prior" in each.message for each in caplog.records)
     conflict = workplace.tune("--trials", "2")
     assert conflict.exit_code == 1
     assert "run 'tuning' was begun otherwise: space.width is unknown; space.momentum." in conflict.output
