@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from hyperbo.data.choice import Choice
@@ -38,6 +38,7 @@ class Belief:
       is_mapped: whether it sees values mapped to [-2, 2].
       identity: 16 hexadecimal digits that tell it from others.
       names: of the parameters that a prior of their own knows.
+      extended_by: identity of the universal prior, where it extends a prior; else empty.
     """
 
     gp: GaussianProcess | SpaceMixture
@@ -46,6 +47,7 @@ class Belief:
     is_mapped: bool
     identity: str
     names: tuple[str, ...]
+    extended_by: str = ""
 
 
 def prior_belief(prior: Prior) -> Belief:
@@ -88,8 +90,7 @@ def extended(belief: Belief, others: Sequence[Parameter | Choice], prior_weight:
     space = SearchSpace((*belief.space.parameters, *others))
     places = range(belief.space.dimension)
     mixture = extended_mixture(belief.gp, places, columns_of(space), _learned(), prior_weight)
-    identity = hashlib.sha256(f"{belief.identity} {_identity()}".encode()).hexdigest()[:16]
-    return Belief(mixture, space, belief.warping, belief.is_mapped, identity, belief.names)
+    return replace(belief, gp=mixture, space=space, extended_by=_identity())
 
 
 @cache

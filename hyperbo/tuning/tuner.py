@@ -113,6 +113,8 @@ class Tuner:
             "prior": belief.identity,
             "space": {key: json.loads(distribution_to_json(each)) for key, each in self.space.items()},
         }
+        if belief.extended_by:
+            identity["extended_by"] = belief.extended_by
         self.study: Study = opened_study(name, storage, sampler, self._warping.direction, identity)
 
     def ask(self) -> TuningTrial:

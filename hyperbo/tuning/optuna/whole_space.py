@@ -139,4 +139,4 @@ def _distribution(name: str, given: Any) -> BaseDistribution:
         is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in given)
         if is_number and lower > 0.0 and _DECADES * lower <= upper < float("inf"):
             return FloatDistribution(float(lower), float(upper), log=True)
-    return distribution_of(name, [given] if isinstance(given, str | bool) else given, None)
+    return distribution_of(name, [given] if isinstance(given, str | int) else given, None)

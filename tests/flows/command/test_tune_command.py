@@ -309,7 +309,9 @@ def test_other_parameters_and_those_that_are_held(
     assert not any("sampled without the prior" in each.message for each in caplog.records)
     conflict = workplace.tune("--trials", "2")
     assert conflict.exit_code == 1
-    assert "run 'tuning' was begun otherwise: space.width is unknown; space.momentum." in conflict.output
+    assert "begun otherwise: extended_by is unknown; space.width is unknown; space.momentum." in (
+        conflict.output
+    )
     other = workplace.tune(*space, "--command", f"{command} 1", "--trials", "2")
     assert other.exit_code == 0
     assert f"the earlier trials are of another command, {command};" in other.output
