@@ -46,10 +46,10 @@ class ParseTrialFiles(beam.PTransform):
     def expand(self, input_or_inputs: Any) -> Any:
         """Spread the files over the workers, which read and parse them."""
         files = input_or_inputs | "Spread" >> beam.Reshuffle()
-        return with_rejects(files, "ParseFile", _parse_file, self._description, self._origin)
+        return with_rejects(files, "ParseFile", parse_file, self._description, self._origin)
 
 
-def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+def parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
     status = description.status
     columns = description.columns
     accepted = columns.keys()
