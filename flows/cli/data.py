@@ -45,7 +45,8 @@ DirectionChoice = Annotated[
 data_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Versions of datasets: build, add, space, record, list, describe, compare, verify, export, publish, pull.",
+    help="Versions of datasets: build, add, draft a space file, record, list, describe, compare, verify, "
+    "export, publish, pull.",
 )
 
 

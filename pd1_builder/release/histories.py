@@ -78,9 +78,8 @@ def add_sources(
     _report(table)
     known = space or _kept_space(name, data_dir)
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
-        columns = read_space_file(known).columns if known else None
-        files = write_rows(table, Path(folder), columns)
-        given = space or (None if known else write_space_file(table, Path(folder)))
+        given = known or write_space_file(table, Path(folder))
+        files = write_rows(table, Path(folder), read_space_file(given))
         return add(name, files, given, data_dir=data_dir, **settings)
 
 
@@ -111,7 +110,8 @@ def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
     table = make_table(read_histories(sources), options, strict=False)
     _report(table)
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
-        return tried(table.draft, write_rows(table, Path(folder))).to_toml()
+        description = read_space_file(write_space_file(table, Path(folder)))
+        return tried(table.draft, write_rows(table, Path(folder), description)).to_toml()
 
 
 def _kept_space(name: str, data_dir: Path | None) -> Path | None:

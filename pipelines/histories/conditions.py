@@ -19,7 +19,7 @@ def condition_of(
 
     A parent explains it if the trials that have a value are exactly those in which the parent has certain
     levels, or, if the parent is an integer, those on one side of a number. The first parent that does is
-    taken; one with a value in every trial comes before the others.
+    taken: parents with a value in every trial come before others, and choices before integers.
 
     Args:
       name: the hyperparameter, of which some trials have no value.
@@ -35,7 +35,11 @@ def condition_of(
     ConditionDraft(parameter='layers', values=(), lower=2, upper=None)
     """
     others = [parent for parent in parents if parent.name != name]
-    for parent in sorted(others, key=lambda each: any(each.name not in trial for trial in trials)):
+
+    def late(parent: ParameterDraft) -> tuple[bool, bool]:
+        return any(parent.name not in trial for trial in trials), parent.kind == "integer"
+
+    for parent in sorted(others, key=late):
         found = _explained(name, parent, trials)
         if found:
             return found

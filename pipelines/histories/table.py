@@ -18,7 +18,7 @@ from pipelines.histories.tasks import by_task
 
 # Columns of every row. A metric of the same name gets another.
 _OWN = ("task", "trial", "status", "tool", "seconds", "started")
-_PARAMETER, _CURVE, _METRIC = "parameters.", "curve.", "metric."
+PARAMETER, _CURVE, _METRIC = "parameters.", "curve.", "metric."
 _STATUS = {
     "column": "status",
     "done": ("done",),
@@ -110,7 +110,7 @@ def make_table(studies: Sequence[Study], options: Options, strict: bool = True) 
     draft = SpaceDraft(
         objective=column[objective.name],
         direction=objective.direction,
-        parameters=tuple(replace(each, column=_PARAMETER + each.name) for each in found.drafts),
+        parameters=tuple(replace(each, column=PARAMETER + each.name) for each in found.drafts),
         task={"column": "task"},
         trial_id="trial",
         status=_STATUS,
@@ -120,7 +120,7 @@ def make_table(studies: Sequence[Study], options: Options, strict: bool = True) 
             *(name for metric, name in column.items() if metric != objective.name),
         ),
         curves=tuple(f"{_CURVE}{name}" for name in curves),
-        ignore=("tool", *(_PARAMETER + name for name in found.left_out)),
+        ignore=("tool", *(PARAMETER + name for name in found.left_out)),
         about=f"Trials recorded by {', '.join(tools)}.",
         notes=_notes(options, objective_notes, found.left_out, tools, endings),
     )
@@ -172,9 +172,9 @@ def _row(
     }
     for each in drafts:
         if each.name in run.values:
-            row[_PARAMETER + each.name] = encoded(run.values[each.name], _has_texts(each))
+            row[PARAMETER + each.name] = encoded(run.values[each.name], _has_texts(each))
         else:
-            row[_PARAMETER + each.name] = None
+            row[PARAMETER + each.name] = None
     row |= {name: _finite(run.metrics.get(metric, math.nan)) for metric, name in column.items()}
     steps = sorted({step for curve in run.curves.values() for step in curve})
     if len(steps) > _LONGEST_CURVE:

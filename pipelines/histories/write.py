@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection
 from pathlib import Path
 
-from pipelines.histories.table import Table
+from pipelines.histories.table import PARAMETER, Table
+from pipelines.trials.description import TrialsDescription
 
 SPACE_FILE = "space.toml"
 _LONGEST = 80
 
 
-def write_rows(table: Table, folder: Path, columns: Collection[str] | None = None) -> list[Path]:
+def write_rows(table: Table, folder: Path, description: TrialsDescription) -> list[Path]:
     """Write the rows of each task to a file, whose name has the task, the tools and a digest of its content.
 
     The same trials make the same files, byte for byte, whenever they are read.
@@ -22,24 +22,22 @@ def write_rows(table: Table, folder: Path, columns: Collection[str] | None = Non
     Args:
       table: the rows.
       folder: where the files are written.
-      columns: the columns that a space file names: others are left out, but for hyperparameters, and missing
-        ones are null. None: all columns of the table.
+      description: the space file. A column that it does not name is left out, unless it is a hyperparameter,
+        and one that is missing is null.
 
     Returns:
       The files, in the order of the tasks.
     """
     tools = _safe("+".join(table.tools)).lower()
+    named = {*description.columns, *description.ignore}
+    missing = dict.fromkeys(description.columns)
     paths = []
     for task, rows in table.rows.items():
         lines = []
         for row in rows:
-            kept = dict(row)
-            if columns is not None:
-                # A hyperparameter that the space file does not know must not vanish: it is an error later.
-                kept = {name: row.get(name) for name in columns} | {
-                    name: value for name, value in row.items() if name.startswith("parameters.")
-                }
-            lines.append(json.dumps(kept, ensure_ascii=False) + "\n")
+            # A hyperparameter that the space file does not know must not vanish: it is an error later.
+            known = {name: row[name] for name in row if name in named or name.startswith(PARAMETER)}
+            lines.append(json.dumps(missing | known, ensure_ascii=False, sort_keys=True) + "\n")
         content = "".join(lines).encode("utf-8")
         digest = hashlib.sha256(content).hexdigest()[:10]
         path = folder / f"{_safe(task)}.{tools}.{digest}.jsonl"

@@ -50,6 +50,7 @@ class ParseTrialFiles(beam.PTransform):
 
 
 def parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+    """Read the rows of a file: each is a trial or a reject, but for those that the description skips."""
     status = description.status
     columns = description.columns
     accepted = columns.keys()

@@ -154,14 +154,14 @@ def _study(study: Any, trials: Iterable[Any], version: str, where: str) -> Study
     if not names:
         names = ["value"] if len(directions) == 1 else [f"value_{place}" for place in range(len(directions))]
     drafts: dict[str, ParameterDraft] = {}
-    seen: set[tuple[str, Any]] = set()
+    seen: dict[str, list[Any]] = {}
     runs = []
     place = f"{where}: study {study.study_name}"
     for trial in trials:
         for name, distribution in trial.distributions.items():
-            key = (name, repr(distribution))
-            if key not in seen:
-                seen.add(key)
+            known = seen.setdefault(name, [])
+            if distribution not in known:
+                known.append(distribution)
                 draft = _draft(name_text(name, "a parameter", place), distribution)
                 drafts[name] = merge(drafts[name], draft, place) if name in drafts else draft
         runs.append(_run(trial, names))
