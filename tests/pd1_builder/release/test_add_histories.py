@@ -68,6 +68,21 @@ def test_another_task_is_described_by_the_space_file_that_is_there(tmp_path: Pat
     assert (second.version, second.rows("trials")) == ("1.1.0", 9)
 
 
+def test_a_longer_history_brings_its_new_trials_only(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    for name in ("digits", "wine"):
+        study(url, name, range(6))
+    running = optuna.load_study(study_name="wine", storage=url).ask(SPACE)
+    first = add_sources("own", [url], data_dir=tmp_path / "data")
+    assert first.counts == {"trials": {"digits": {"done": 6}, "wine": {"done": 6}}}
+    optuna.load_study(study_name="wine", storage=url).tell(running, 0.5)
+    study(url, "digits", range(6, 9))
+    second = add_sources("own", [url], data_dir=tmp_path / "data")
+    assert second.counts == {"trials": {"digits": {"done": 9}, "wine": {"done": 7}}}
+    assert (second.version, second.rejects) == ("1.1.0", 0)
+    assert add_sources("own", [url], data_dir=tmp_path / "data") == second
+
+
 def test_one_task_alone_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     study(url, "digits", range(3))
