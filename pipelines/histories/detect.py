@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperbo.errors import InvalidInputError
+from hyperbo.errors import HyperBOError, InvalidInputError
 from pipelines.histories.files import read_json, sqlite_database, tables
 from pipelines.histories.history import Study
 from pipelines.histories.tools import ax, keras_tuner, mlflow, ray_tune, smac, syne_tune, vizier, wandb
@@ -44,7 +44,23 @@ def read_histories(sources: Sequence[str]) -> list[Study]:
     return [study for source in sources for study in _read(source)]
 
 
-def _read(source: str) -> Iterator[Study]:
+def _read(source: str) -> list[Study]:
+    """Read one source; whatever a reader did not expect of a stranger's file is one line, too."""
+    try:
+        return list(_read_any(source))
+    except HyperBOError:
+        raise
+    except (
+        ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError
+    ) as error:  # fmt: skip
+        raise InvalidInputError(
+            f"not as the tool writes it: {error!r}",
+            where=source,
+            fix="give the tool's own files, unchanged; docs/histories.md says which versions were tried",
+        ) from error
+
+
+def _read_any(source: str) -> Iterator[Study]:
     if "://" in source and not source.startswith("sqlite"):
         yield from _optuna(source)
         return

@@ -20,6 +20,7 @@ from pipelines.curate.fields import json_value, shown
 LARGEST_DOCUMENT = 1 << 30
 LARGEST_YAML = 1 << 20
 MOST_RUNS = 1_000_000
+MOST_POINTS = 20_000_000
 MOST_PARAMETERS = 1_000
 LONGEST_NAME = 500
 _T = TypeVar("_T")
@@ -123,6 +124,21 @@ def sqlite_database(path: Path) -> Iterator[sqlite3.Connection]:
         raise InvalidInputError(
             f"cannot be read as an SQLite database: {error}", where=str(path), fix="copy the file again"
         ) from error
+
+
+def check_rows(connection: sqlite3.Connection, table: str, most: int, where: str) -> None:
+    """Refuse a table that has too many rows to be read.
+
+    Raises:
+      InvalidInputError: it has more than `most`.
+    """
+    (count,) = connection.execute(f"select count(*) from {table}").fetchone()
+    if count > most:
+        raise InvalidInputError(
+            f"the table {table} has {count} rows, and at most {most} are read",
+            where=where,
+            fix="copy a part of it to another database",
+        )
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:

@@ -58,7 +58,7 @@ def guess_parameter(name: str, values: Sequence[Any], where: str = "") -> Parame
         )
     (kind,) = types
     role = guess_role(name)
-    if len(levels) == 1 and not _is_real(levels[0]):
+    if len(levels) == 1:
         note = f"Guess: a constant, because all {len(values)} trials that have it have this value."
         return ParameterDraft(name, "constant", levels=levels, role=role, notes=(note,))
     if kind == "boolean":
@@ -117,10 +117,6 @@ def _type(value: Any, name: str, where: str) -> str:
     )
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, float) and not value.is_integer()
-
-
 def _number(name: str, values: Sequence[float], count: int, role: str) -> ParameterDraft:
     low, high = min(values), max(values)
     whole = all(each.is_integer() for each in values)
@@ -137,7 +133,7 @@ def _number(name: str, values: Sequence[float], count: int, role: str) -> Parame
         reason = "linear, because the values span no more than two decades"
     seen = f"{count} values from {low:g} to {high:g}"
     if whole:
-        lower, upper = int(low), int(high) + (low == high)
+        lower, upper = int(low), int(high)
         kind = "integer"
         notes = [f"Guess: an integer, because {seen} are whole. Scaling: {reason}."]
         powers = [each > 0 and math.log2(each).is_integer() for each in values]
@@ -172,11 +168,9 @@ def _nice_range(low: float, high: float, scaling: Scaling) -> tuple[float, float
         upper = float(f"{1 - 10.0 ** math.floor(math.log10(1 - high)):.12g}")
         # Bounds that are no farther out than the values would reject them; 1 itself is out of the domain.
         return lower, upper if high <= upper < 1 else high
-    step = 10.0 ** math.floor(math.log10((high - low) or abs(high) or 1.0))
+    step = 10.0 ** math.floor(math.log10(high - low))
     lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
     if lower < 0 <= low:
         lower = 0.0
-    if low == high:
-        lower, upper = lower - step, upper + step
     lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")
     return min(lower, low), max(upper, high)

@@ -49,9 +49,10 @@ def merge(one: ParameterDraft, other: ParameterDraft, where: str = "") -> Parame
         return replace(one, lower=lower, upper=upper, scaling=_scaling(one, one, lower, upper), notes=notes)
     if one.kind not in _NUMBERS and other.kind not in _NUMBERS:
         levels = distinct((*_levels(one), *_levels(other)))
-        if all(isinstance(level, bool) for level in levels):
-            return replace(one, kind="boolean" if len(levels) == 2 else one.kind, levels=(), notes=notes)
-        both = one.kind == other.kind == "ordinal" and list(levels) == sorted(levels)
+        if len(levels) == 2 and all(isinstance(level, bool) for level in levels):
+            return replace(one, kind="boolean", levels=(), notes=notes)
+        same_order = one.levels == other.levels or _increase(levels)
+        both = one.kind == other.kind == "ordinal" and same_order
         kind = "constant" if len(levels) == 1 else "ordinal" if both else "choice"
         return replace(one, kind=kind, levels=levels, notes=notes)
     raise InvalidInputError(
@@ -90,6 +91,12 @@ def _is_number(value: object, kind: str) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return kind == "real" or float(value).is_integer()
+
+
+def _increase(levels: tuple[object, ...]) -> bool:
+    """Whether levels are numbers in order: two orders of texts cannot be joined to one."""
+    numbers = [each for each in levels if isinstance(each, int | float)]
+    return len(numbers) == len(levels) and numbers == sorted(numbers)
 
 
 def _levels(draft: ParameterDraft) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from hyperbo.errors import InvalidInputError
 from pipelines.curate.fields import shown
 from pipelines.histories.conditions import condition_of
 from pipelines.histories.draft import ParameterDraft
-from pipelines.histories.files import MOST_PARAMETERS
+from pipelines.histories.files import MOST_PARAMETERS, name_text
 from pipelines.histories.guess import MOST_LEVELS, distinct, guess_parameter
 from pipelines.histories.history import Run, Study
 from pipelines.histories.levels import as_text, storable
@@ -56,6 +56,7 @@ def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters
     drafts: dict[str, ParameterDraft] = {}
     left_out: dict[str, str] = {}
     for name in names:
+        name_text(name, "a parameter", where)
         draft = declared.get(name)
         values = [run.values[name] for run in runs if name in run.values]
         reason = _no_hyperparameter(name, draft, values, studies)
@@ -63,6 +64,12 @@ def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters
             left_out[name] = reason
         else:
             drafts[name] = _storable(draft or _guessed(name, values, where), values, where)
+    if not drafts:
+        raise InvalidInputError(
+            "no setting of the trials is a hyperparameter",
+            where=where,
+            fix="give studies whose trials differ",
+        )
     with_conditions = [
         _with_condition(draft, list(drafts.values()), runs, strict, where) for draft in drafts.values()
     ]
@@ -83,7 +90,8 @@ def _no_hyperparameter(
     levels = distinct(values)
     if len(levels) > 1 and (draft is None or _is_constant_in_each(name, studies)):
         each = [distinct(run.values[name] for run in study.runs if name in run.values) for study in studies]
-        if all(len(found) <= 1 for found in each):
+        repeated = any(sum(name in run.values for run in study.runs) > 1 for study in studies)
+        if repeated and all(len(found) <= 1 for found in each):
             return "it is the same in all trials of a task, and another in other tasks: it describes the task"
     if draft is not None:
         return ""
@@ -114,9 +122,14 @@ def _guessed(name: str, values: Sequence[Any], where: str) -> ParameterDraft:
 
 
 def _storable(draft: ParameterDraft, values: Sequence[Any], where: str) -> ParameterDraft:
+    if draft.kind in ("real", "integer") and draft.lower == draft.upper:
+        draft = replace(draft, kind="constant", levels=(draft.lower,))
     if draft.kind in ("real", "integer", "boolean"):
         return draft
     levels = storable(distinct((*draft.levels, *values)), draft.name, where)
+    for level in levels:
+        if isinstance(level, str):
+            name_text(level, f"a level of {draft.name}", where)
     kind = "choice" if draft.kind == "constant" and len(levels) > 1 else draft.kind
     if kind == "ordinal" and list(levels) != sorted(levels):
         kind = draft.kind if levels == draft.levels else "choice"

@@ -11,6 +11,7 @@ from typing import Any
 from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError
 from pipelines.histories.draft import ParameterDraft, SpaceDraft
+from pipelines.histories.files import name_text
 from pipelines.histories.history import Run, Study
 from pipelines.histories.objective import choose_objective, ending
 from pipelines.histories.parameters import encoded, find_parameters
@@ -137,6 +138,8 @@ def _names(tasks: Sequence[Study]) -> tuple[list[str], list[str]]:
             where=tasks[0].source,
             fix="log fewer, or give fewer studies at once",
         )
+    for name in (*metrics, *curves):
+        name_text(name, "a metric", tasks[0].source)
     return list(metrics), [*curves, *(["step"] if curves and "step" not in curves else [])]
 
 

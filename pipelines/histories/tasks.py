@@ -35,6 +35,8 @@ def by_task(studies: Sequence[Study], task: str = "") -> tuple[list[Study], int]
     >>> [(each.name, each.runs[0].trial_id) for each in by_task([study], "(.+)-seed.*")[0]]
     [('net', 'net-seed1/0')]
     """
+    for study in studies:
+        name_text(study.name, "the name of a study", study.source)
     if not task:
         _check_names(studies)
         return sorted(studies, key=lambda each: each.name), 0

@@ -37,7 +37,7 @@ def write_rows(table: Table, folder: Path, description: TrialsDescription) -> li
         for row in rows:
             # A hyperparameter that the space file does not know must not vanish: it is an error later.
             known = {name: row[name] for name in row if name in named or name.startswith(PARAMETER)}
-            lines.append(json.dumps(missing | known, ensure_ascii=False, sort_keys=True) + "\n")
+            lines.append(json.dumps(missing | known, sort_keys=True) + "\n")
         content = "".join(lines).encode("utf-8")
         digest = hashlib.sha256(content).hexdigest()[:10]
         path = folder / f"{_safe(task)}.{tools}.{digest}.jsonl"

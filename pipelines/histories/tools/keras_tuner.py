@@ -121,6 +121,11 @@ def _active(hyperparameters: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
+def _condition(config: Any, where: str) -> ConditionDraft:
+    name = name_text(member(config, "name", str, where), "a parent", where)
+    return ConditionDraft(name, tuple(member(config, "values", list, where)))
+
+
 def _draft(parameter: Any, where: str) -> ParameterDraft:
     config = member(parameter, "config", dict, where)
     kind = member(parameter, "class_name", str, where)
@@ -128,7 +133,7 @@ def _draft(parameter: Any, where: str) -> ParameterDraft:
     role = guess_role(name)
     given = [each["config"] for each in config.get("conditions") or ()]
     # The last condition is that of the innermost scope; the parent has the others itself.
-    condition = ConditionDraft(given[-1]["name"], tuple(given[-1]["values"])) if given else None
+    condition = _condition(given[-1], where) if given else None
     if kind == "Fixed":
         return ParameterDraft(name, "constant", levels=(config.get("value"),), condition=condition, role=role)
     if kind == "Boolean":

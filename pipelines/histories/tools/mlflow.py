@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories.files import literal, name_text, number, read_bytes, read_yaml, sqlite_database
+from pipelines.histories.files import (
+    MOST_POINTS,
+    MOST_RUNS,
+    check_rows,
+    literal,
+    name_text,
+    number,
+    read_bytes,
+    read_yaml,
+    sqlite_database,
+)
 from pipelines.histories.history import Run, RunStatus, Study
 
 _STATUSES: Mapping[str, RunStatus] = {"FINISHED": "done", "FAILED": "failed", "KILLED": "failed"}
@@ -37,6 +47,8 @@ def read_mlflow(path: Path) -> list[Study]:
 def _of_database(path: Path) -> list[Study]:
     studies = []
     with sqlite_database(path) as connection:
+        for table, most in (("runs", MOST_RUNS), ("metrics", MOST_POINTS), ("params", MOST_POINTS)):
+            check_rows(connection, table, most, str(path))
         params, tags, points = ({}, {}, {})
         for target, table in ((params, "params"), (tags, "tags")):
             for run, key, value in connection.execute(f"select run_uuid, key, value from {table}"):

@@ -11,7 +11,7 @@ from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError
 from pipelines.histories import wire
 from pipelines.histories.draft import ConditionDraft, ParameterDraft
-from pipelines.histories.files import name_text, sqlite_database
+from pipelines.histories.files import MOST_RUNS, check_rows, name_text, sqlite_database
 from pipelines.histories.guess import guess_role
 from pipelines.histories.history import Objective, Run, RunStatus, Study
 
@@ -33,6 +33,7 @@ def read_vizier(path: Path) -> list[Study]:
       InvalidInputError: the database cannot be read, or a message in it is damaged.
     """
     with sqlite_database(path) as connection:
+        check_rows(connection, "trials", MOST_RUNS, str(path))
         studies = connection.execute(
             "select study_name, owner_id, study_id, serialized_study from studies order by study_name"
         ).fetchall()

@@ -142,7 +142,7 @@ def _records(content: bytes) -> Iterator[bytes]:
     """The records of a log; one that was not written to its end is the end of the log."""
     if content[: len(_MAGIC)] != _MAGIC:
         raise InvalidInputError("not a log of Weights & Biases", fix="give the tool's own file, unchanged")
-    place, parts = _HEADER, b""
+    place, parts = _HEADER, list[bytes]()
     while place + _HEADER <= len(content):
         left = _BLOCK - place % _BLOCK
         if left < _HEADER:
@@ -158,6 +158,8 @@ def _records(content: bytes) -> Iterator[bytes]:
         if zlib.crc32(data, zlib.crc32(bytes([kind]))) != checksum or kind > _LAST:
             raise InvalidInputError("a record of the log is damaged", fix="copy the file again")
         place += _HEADER + length
-        parts = data if kind in (_FULL, _FIRST) else parts + data
+        if kind in (_FULL, _FIRST):
+            parts.clear()
+        parts.append(data)
         if kind in (_FULL, _LAST):
-            yield parts
+            yield b"".join(parts)
