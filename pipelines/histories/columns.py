@@ -42,7 +42,9 @@ class _Left:
         """The first of the names that is left, whatever its case; empty if none is."""
         by_name = {name.lower(): name for name in reversed(self.values)}
         found = next((by_name[name] for name in names if name in by_name), "")
-        self.values.pop(found, None)
+        # A column may have no name: pandas writes its index so.
+        if found:
+            self.values.pop(found)
         return found
 
 

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
+from optuna.distributions import FloatDistribution, IntDistribution
 
 from hyperbo.errors import InvalidInputError
 from pipelines.histories import Options, draft_of_rows, tried
@@ -71,6 +73,24 @@ def test_marks_of_failure_in_the_objective_are_named_and_counted(tmp_path: Path)
     assert "Rejected: net.jsonl:4: accuracy is 'FAILED'" in text
     assert 'direction = "maximize"' in text
     assert "task = { file_name = true }" in text
+
+
+def test_a_table_of_optuna_is_drafted_with_the_index_of_pandas(tmp_path: Path) -> None:
+    study = optuna.create_study(study_name="net")
+    for i in range(4):
+        trial = study.ask({"rate": FloatDistribution(1e-5, 1.0, log=True), "layers": IntDistribution(1, 4)})
+        study.tell(trial, None if i == 3 else i / 4, optuna.trial.TrialState.FAIL if i == 3 else None)
+    study.trials_dataframe().to_csv(tmp_path / "net.csv")
+    text = tried(draft_of_rows([tmp_path / "net.csv"], Options()), [tmp_path / "net.csv"]).to_toml()
+    assert "it reads 4 trials and rejects 0 rows" in text
+    space = tmp_path / "space.toml"
+    space.write_text(text, encoding="utf-8")
+    found = read_space_file(space)
+    assert found.space.names == ("layers", "rate")
+    assert (found.objective, found.trial_id) == ("value", "number")
+    assert found.status
+    assert dict(found.status.meanings) == {"COMPLETE": "done", "FAIL": "infeasible"}
+    assert "" in found.ignore
 
 
 def drafted(*values: Any, name: str = "a") -> ParameterDraft:
