@@ -56,7 +56,8 @@ def add_sources(
       The manifest of the new version; or of the newest one, if it already holds all these trials.
 
     Raises:
-      InvalidInputError: as in `add`; or files of rows and histories are mixed, or a history cannot be read.
+      InvalidInputError: as in `add`; or files of rows and histories are mixed, a history cannot be read, or
+        the dataset takes none.
       NotAvailableError: as in `add`; or Optuna is missing.
       VersionConflictError: as in `add`.
     """
@@ -74,9 +75,12 @@ def add_sources(
                 fix="say it in the space file",
             )
         return add(name, [Path(source) for source in sources], space, data_dir=data_dir, **settings)
+    dataset = name if "/" in name else f"trials/{name}"
+    if not dataset.startswith("trials/"):
+        raise InvalidInputError(f"{dataset} takes no histories", fix="add to trials/<name>")
     table = make_table(read_histories(sources), options)
     _report(table)
-    known = space or _kept_space(name, data_dir)
+    known = space or _kept_space(dataset, data_dir)
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
         given = known or write_space_file(table, Path(folder))
         files = write_rows(table, Path(folder), read_space_file(given))
@@ -114,10 +118,10 @@ def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
         return tried(table.draft, write_rows(table, Path(folder), description)).to_toml()
 
 
-def _kept_space(name: str, data_dir: Path | None) -> Path | None:
+def _kept_space(dataset: str, data_dir: Path | None) -> Path | None:
     """The space file of the newest version; None if there is no version."""
     try:
-        newest = find(name if "/" in name else f"trials/{name}", data_dir)
+        newest = find(dataset, data_dir)
     except NotAvailableError:
         return None
     return raw_in(newest.folder / KEPT_FOLDER)[1]

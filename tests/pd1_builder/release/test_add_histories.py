@@ -118,5 +118,7 @@ def test_rows_and_histories_are_added_one_after_the_other(tmp_path: Path) -> Non
     rows.write_text(json.dumps({"loss": 1.0, "a": 0.5}) + "\n", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="a file of rows, and other sources are histories"):
         add_sources("own", [str(rows), str(RECORDED / "smac")], data_dir=tmp_path)
+    with pytest.raises(InvalidInputError, match="pd1/mini takes no histories"):
+        add_sources("pd1/mini", [str(RECORDED / "smac")], data_dir=tmp_path)
     with pytest.raises(InvalidInputError, match="are for the histories of tuning tools"):
         add_sources("own", [str(rows)], options=Options(task="a"), data_dir=tmp_path)
