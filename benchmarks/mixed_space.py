@@ -46,7 +46,9 @@ def collect(database: Path, trials: int) -> None:
         study.sampler = optuna.samplers.RandomSampler(seed=1000 * number + ended)
         problem = load_task_dataset(name)
         study.optimize(lambda trial, problem=problem: train(trial, problem), n_trials=max(trials - ended, 0))
-        print(f"{name}: {len(study.get_trials(deepcopy=False))} trials, best {study.best_value:.4f}", flush=True)
+        print(
+            f"{name}: {len(study.get_trials(deepcopy=False))} trials, best {study.best_value:.4f}", flush=True
+        )
 
 
 def train(trial, problem) -> float:
