@@ -11,6 +11,7 @@ from unattended import SPACE, TASKS, drop
 from flows.cli.main import app
 from flows.experiments.make_prior import pull_prior, train_prior
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.evaluation.measures.worth import METHODS
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.file import read_prior
 from hyperbo.priors.names import SHIPPED, prior_folder, read_line
@@ -136,3 +137,40 @@ def test_a_prior_is_trained_on_trials_of_ones_own(own_version, tmp_path):
     assert description.training["steps"] == 2
     with pytest.raises(InvalidInputError, match=r"STBO trains no prior .*; use H-NLL or H-EKL"):
         train_prior(catalog, "own/stbo", reference, "STBO", data_dir=data)
+
+
+def test_training_says_why_and_what_the_prior_is_worth_and_info_shows_it_again(own_version, tmp_path):
+    data, reference, _ = own_version
+    catalog = tmp_path / "priors"
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["prior", *map(str, arguments), "--catalog", str(catalog)])
+
+    trained = run("train", "own/mine", "--dataset", reference, "--data", data, "--steps", 100, "--worth", 2)
+    assert trained.exit_code == 0, trained.output
+    assert "H-NLL: tasks share 30 inputs" in trained.stdout
+    lines = trained.stdout.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("worth: "))
+    assert "2 tasks of 3, drawn by seed 0" in lines[first]
+    table = lines[first + 2 : first + 7]
+    assert [row.split("  ")[0] for row in table] == ["after", *METHODS]
+    described = run("info", "own/mine").stdout
+    assert all(row in described for row in table)
+    (decision,) = read_line(catalog, "own/mine").history
+    assert decision.evidence["worth"]["verdict"] == "cannot be told"
+    assert "share 30 inputs" in decision.evidence["chosen"]
+
+
+def test_a_history_that_teaches_nothing_is_refused_before_anything_is_trained(tmp_path, own_version):
+    data, _, _ = own_version
+    alone = tmp_path / "one.csv"
+    inbox = (tmp_path / "inbox/first.csv").read_text().splitlines()
+    alone.write_text("\n".join([inbox[0], *(line for line in inbox[1:] if TASKS[0] in line)]) + "\n")
+    added = CliRunner().invoke(
+        app,
+        ["data", "add", "alone", str(alone), "--space", str(tmp_path / "space.toml"), "--data", str(data)],
+    )
+    assert added.exit_code == 0, added.output
+    with pytest.raises(InvalidInputError, match=r"trials/alone:1\.0\.0: one task only"):
+        train_prior(tmp_path / "priors", "own/alone", "trials/alone:1.0.0", data_dir=data)
+    assert not (tmp_path / "priors").exists()

@@ -1,0 +1,100 @@
+"""What of a history can be used, and by which method a prior is trained on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gp_cases import matched_block, tuning_data, with_blocks
+
+from flows.experiments.choose_training import TASKS_PER_STEP, choose_method, usable_history
+from hyperbo.data.tuning_data import TuningData
+from hyperbo.errors import InvalidInputError
+
+DATA = tuning_data()
+MATCHED = with_blocks(DATA, matched_block(("t0", "t1"), 4, 0))
+
+
+def with_objective(data: TuningData, place: int, objective: np.ndarray | float) -> TuningData:
+    tasks = list(data.tasks)
+    values = np.broadcast_to(np.asarray(objective, float), tasks[place].objective.shape)
+    tasks[place] = replace(tasks[place], objective=values)
+    return data.with_tasks(tuple(tasks))
+
+
+def test_h_nll_is_chosen_and_the_reason_says_what_the_tasks_share():
+    apart, matched = choose_method(DATA), choose_method(MATCHED)
+    assert apart.name == matched.name == "H-NLL"
+    assert "3 tasks share no input" in apart.reason
+    assert "share 4 inputs" in matched.reason
+
+
+def test_a_step_costs_the_same_however_many_tasks_there_are():
+    few, many = choose_method(DATA), choose_method(tuning_data((5,) * (TASKS_PER_STEP + 1)))
+    assert few.method.method.training.tasks_per_step is None
+    assert many.method.method.training.tasks_per_step == TASKS_PER_STEP
+
+
+def test_the_user_may_want_another_method_where_it_can_be_trained():
+    assert choose_method(MATCHED, "H-EKL").name == "H-EKL"
+    with pytest.raises(InvalidInputError, match=r"case/tiny.*3 tasks share none; leave --method out"):
+        choose_method(DATA, "H-EKL")
+    with pytest.raises(InvalidInputError, match=r"STBO trains no prior .*; use H-NLL or H-EKL"):
+        choose_method(DATA, "STBO")
+
+
+def test_a_history_without_faults_is_used_as_it_is():
+    data, lines = usable_history(DATA)
+    assert data is DATA
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [
+        (np.nan, "without a trial that has a value"),
+        (np.array([0.5, np.nan, np.nan]), "with a single trial that has a value"),
+        (0.5, "objective is the same in all trials"),
+    ],
+)
+def test_a_task_that_teaches_nothing_is_left_out_with_its_name_and_the_reason(objective, reason):
+    data, lines = usable_history(with_objective(MATCHED, 0, objective))
+    assert [task.name for task in data.tasks] == ["t1", "t2"]
+    # Only one task of the matched block is left.
+    assert data.blocks == ()
+    (line,) = lines
+    assert "t0" in line
+    assert reason in line
+
+
+def test_one_task_alone_is_refused():
+    with pytest.raises(
+        InvalidInputError, match=r"case/tiny:1\.0\.0: one task only, 't1'.*; add the trials of"
+    ):
+        usable_history(DATA.with_tasks(DATA.tasks[1:2]))
+
+
+def test_a_history_of_failures_is_refused():
+    data = DATA
+    for place in range(3):
+        data = with_objective(data, place, np.nan)
+    with pytest.raises(InvalidInputError, match=r"none of 22 trials of the 3 tasks has a value"):
+        usable_history(data)
+
+
+def test_a_history_with_one_task_to_learn_from_is_refused_with_the_reasons():
+    data = with_objective(with_objective(DATA, 0, 0.5), 1, np.nan)
+    with pytest.raises(
+        InvalidInputError, match=r"1 task to learn from.*same in all trials: t0.*value: t1; add"
+    ):
+        usable_history(data)
+
+
+def test_many_tasks_that_teach_nothing_are_named_in_part():
+    data = tuning_data((5,) * 9)
+    for place in range(6):
+        data = with_objective(data, place, 1.0)
+    _, (line,) = usable_history(data)
+    assert "6 tasks" in line
+    assert "t0, t1, t2 and 3 more" in line
