@@ -162,8 +162,7 @@ def data_info(reference: Reference, data: DataDir = None) -> None:
         typer.echo(f"from {printable(file.name)},{rows} sha256 {file.sha256}")
     if manifest.space:
         for each in manifest.space.parameters:
-            name = printable(each.name)
-            typer.echo(f"parameter {name}: {each.lower:g} to {each.upper:g}, {each.scaling}")
+            typer.echo(printable(f"parameter {each.name}: {each.summary}"))
     stated = (f"{name} {manifest.parameters[name]}" for name in ("objective", "warping", "origin"))
     typer.echo(printable(", ".join(stated)))
     table = Table("split", "task", "status", "trials")

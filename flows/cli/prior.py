@@ -238,7 +238,7 @@ def _described(description: PriorDescription) -> Iterator[str]:
         if name == "search_space":
             yield "search_space:"
             for each in value.parameters:
-                yield f"  {each.name}: {each.lower:g} to {each.upper:g}, {each.scaling}"
+                yield f"  {each.name}: {each.summary}"
         elif name == "output_warping":
             direction = output_warping(value).direction
             yield f"{name}: {value}, of an objective to {direction}"

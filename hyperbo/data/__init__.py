@@ -1,6 +1,8 @@
 """Trials, search spaces, warping, and the tasks that methods learn from."""
 
+from hyperbo.data.choice import Choice
 from hyperbo.data.folds import Fold, all_but_test_task, given_split, held_out_related
+from hyperbo.data.parameter import Condition, Parameter
 from hyperbo.data.partition import (
     CoveringTree,
     Partition,
@@ -9,7 +11,7 @@ from hyperbo.data.partition import (
     kmeans,
     partitioned_blocks,
 )
-from hyperbo.data.search_space import PD1_SEARCH_SPACE, Parameter, SearchSpace
+from hyperbo.data.search_space import PD1_SEARCH_SPACE, SearchSpace
 from hyperbo.data.subsets import at_most_points, fewer_tasks, flat_tasks, only_tasks, without_flat
 from hyperbo.data.trial import Trial
 from hyperbo.data.tuning_data import MatchedBlock, Provenance, Task, TuningData
@@ -19,6 +21,8 @@ from hyperbo.data.warping import WARPINGS, OutputWarping, online_map, output_war
 __all__ = [
     "PD1_SEARCH_SPACE",
     "WARPINGS",
+    "Choice",
+    "Condition",
     "CoveringTree",
     "Fold",
     "MatchedBlock",

@@ -1,194 +1,265 @@
-"""Search spaces: named hyperparameters with declared ranges and scalings; raw values <-> unit cube."""
+"""Search spaces: named hyperparameters with declared ranges or levels; raw values <-> unit cube.
+
+A point of a space has three forms. Its *values* are what a person writes: 0.1, 64, "relu", true. Its *codes*
+are float64, one for each parameter: the number itself, the index of the level, NaN where the parameter is
+inactive. Its *coordinates* `x` are what models see: columns in [0, 1], of which some parameters have several
+(`Parameter.columns`, `Choice.columns`). A conditional parameter has one more column, 1 where it is active and
+0 where it is not; its other columns then hold their centre, as if nothing were known of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Condition, Parameter, Value
 from hyperbo.errors import InvalidInputError
-
-Scaling = Literal["linear", "log", "log1m"]
-# A value outside of its range by this share of the scaled width is a rounding.
-ROUNDING = 1e-6
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One hyperparameter, its declared range in raw units and the scaling under which it is searched.
-
-    Scalings: `linear` searches x, `log` searches ln(x), `log1m` searches -ln(1 - x): the scaling of a
-    momentum near one. All three increase with x.
-
-    Raises:
-      InvalidInputError: the range is empty, not finite, or outside the domain of the scaling; or scaled it
-        is, in float64, of no or of infinite width.
-    """
-
-    name: str
-    lower: float
-    upper: float
-    scaling: Scaling = "linear"
-
-    def __post_init__(self) -> None:
-        where = f"parameter {self.name!r}"
-        if self.scaling not in ("linear", "log", "log1m"):
-            raise InvalidInputError(
-                f"unknown scaling {self.scaling!r}", where=where, fix="use linear, log or log1m"
-            )
-        if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
-            raise InvalidInputError(
-                f"range [{self.lower}, {self.upper}] is empty or not finite",
-                where=where,
-                fix="give finite bounds with lower < upper",
-            )
-        if self.scaling == "log" and self.lower <= 0:
-            raise InvalidInputError(
-                f"log scaling needs a positive range, got lower={self.lower}", where=where
-            )
-        if self.scaling == "log1m" and self.upper >= 1:
-            raise InvalidInputError(
-                f"log1m scaling needs a range below 1, got upper={self.upper}", where=where
-            )
-        with np.errstate(over="ignore"):
-            width = self._scale(np.float64(self.upper)) - self._scale(np.float64(self.lower))
-        if not 0 < width < np.inf:
-            raise InvalidInputError(
-                f"range [{self.lower}, {self.upper}] has the width {width} under {self.scaling} scaling",
-                where=where,
-                fix="give bounds that are closer together" if width else "give bounds that are further apart",
-            )
-
-    def _scale(self, value: Any) -> Any:
-        if self.scaling == "log":
-            return np.log(value)
-        return -np.log1p(-value) if self.scaling == "log1m" else value
-
-    def to_unit(self, raw: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map raw values to coordinates, those of the range to [0, 1]."""
-        low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
-        return (self._scale(raw) - low) / (high - low)
-
-    def outside(self, raw: Float64[np.ndarray, "*n"]) -> Bool[np.ndarray, "*n"]:
-        """Whether values lie outside of the range, a rounding or more; NaN does."""
-        return ~((raw >= self.lower) & (raw <= self.upper))
-
-    def accepts(self, raw: Float64[np.ndarray, "*n"]) -> Bool[np.ndarray, "*n"]:
-        """Whether values lie in the range, or a rounding outside.
-
-        A rounding is at most `ROUNDING` of the scaled width, or has the float32 of the bound: near a momentum
-        of one, that of a float32 is more.
-
-        >>> Parameter("power", 0.0, 2.0).accepts(np.array([1.0, 2.000001, 2.00001])).tolist()
-        [True, True, False]
-        """
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            unit, short = self.to_unit(raw), np.asarray(raw, np.float32)
-            bounds = np.array([self.lower, self.upper], np.float32)
-        near = (unit >= -ROUNDING) & (unit <= 1.0 + ROUNDING)
-        # Where float32 has no such number, all are 0 or infinite to it.
-        usable = bounds[np.isfinite(bounds) & (bounds != 0.0)]
-        return ~self.outside(raw) | near | np.isin(short, usable)
-
-    def raw_value(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map coordinates to raw values, those outside [0, 1] too: the inverse of `to_unit`."""
-        low, high = self._scale(np.float64(self.lower)), self._scale(np.float64(self.upper))
-        scaled = low + (high - low) * unit
-        if self.scaling == "log":
-            return np.exp(scaled)
-        return -np.expm1(-scaled) if self.scaling == "log1m" else scaled
-
-    def from_unit(self, unit: Float64[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
-        """Map values in [0, 1] to the raw range; the exact inverse of `to_unit` up to rounding."""
-        # Rounding must not carry a bound out of the declared range.
-        return np.clip(self.raw_value(unit), self.lower, self.upper)
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """An ordered set of parameters; inputs `x` are points of its unit cube, by the declared bounds.
+    """An ordered set of parameters; inputs `x` are points of a unit cube, by the declared bounds and levels.
 
-    >>> space = SearchSpace((Parameter("learning_rate", 1e-5, 10.0, "log"),))
-    >>> round(float(space.to_unit(np.array([[0.01]]))[0, 0]), 12)
-    0.5
+    Raises:
+      InvalidInputError: there is no parameter that varies, names repeat, or a condition names no parameter,
+        no value of its parent, or in a circle.
+
+    >>> space = SearchSpace((Parameter("depth", 1, 5, integer=True), Choice("warmup", (False, True))))
+    >>> x = space.to_unit(space.codes([{"depth": 2, "warmup": True}]))
+    >>> x.tolist(), space.values(space.from_unit(x))
+    ([[0.25, 1.0]], [{'depth': 2, 'warmup': True}])
     """
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter | Choice, ...]
 
     def __post_init__(self) -> None:
         if not self.parameters:
             raise InvalidInputError("a search space needs at least one parameter")
         if len(set(self.names)) != len(self.names):
             raise InvalidInputError(f"parameter names repeat: {', '.join(self.names)}")
+        if not self.columns:
+            raise InvalidInputError("all parameters are constants", fix="declare one that varies")
+        if len(set(self.columns)) != len(self.columns):
+            raise InvalidInputError(f"names of columns repeat: {', '.join(self.columns)}")
+        for place in self._parents_first:
+            parameter, parent = self.parameters[place], self._parents[place]
+            if parameter.condition is not None:
+                try:
+                    self.parameters[parent].meets(parameter.condition, np.zeros(1))
+                except InvalidInputError as error:
+                    where = f"parameter {parameter.name!r}: condition"
+                    raise InvalidInputError(error.what, where=where, fix=error.fix) from error
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters, in the order of the columns of `x`."""
+        """Names of the parameters, in the order of the columns of codes."""
         return tuple(parameter.name for parameter in self.parameters)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of `x`."""
+        return tuple(name for each in self.parameters for name in _columns(each))
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """The columns of `x` of each parameter, the one that says whether it is active among them."""
+        ends = np.cumsum([0, *(len(_columns(each)) for each in self.parameters)]).tolist()
+        return tuple(map(slice, ends[:-1], ends[1:]))
 
     @property
     def dimension(self) -> int:
-        """Number of parameters."""
-        return len(self.parameters)
+        """Number of columns of `x`."""
+        return len(self.columns)
 
-    def to_unit(self, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Map raw hyperparameters, one row per point, to the unit cube; roundings outside are clipped.
+    @cached_property
+    def is_real(self) -> bool:
+        """Whether all parameters are reals that are always active: codes are values, one for a column."""
+        return all(type(each) is Parameter and _is_real(each) for each in self.parameters)
+
+    def parameter(self, name: str) -> Parameter | Choice:
+        """The parameter of that name.
 
         Raises:
-          InvalidInputError: a value lies outside its declared range by more than a rounding
-            (`Parameter.accepts`) or is not finite, or the columns are not the parameters.
+          InvalidInputError: there is none.
         """
-        raw = np.asarray(raw, np.float64)
-        self._check_columns(raw)
-        for column, parameter in enumerate(self.parameters):
-            values = raw[:, column]
-            refused = ~parameter.accepts(values)
+        if name not in self.names:
+            raise InvalidInputError(
+                f"no parameter {name!r}", fix=f"the parameters are {', '.join(self.names)}"
+            )
+        return self.parameters[self.names.index(name)]
+
+    @cached_property
+    def _parents(self) -> tuple[int, ...]:
+        """The place of each parameter's parent; its own place where it has no condition."""
+        parents = []
+        for place, each in enumerate(self.parameters):
+            name = each.condition.parameter if each.condition else each.name
+            if name not in self.names:
+                raise InvalidInputError(
+                    f"there is no parameter {name!r}",
+                    where=f"parameter {each.name!r}: condition",
+                    fix=f"name one of {', '.join(self.names)}",
+                )
+            parents.append(self.names.index(name))
+            if each.condition and parents[-1] == place:
+                raise InvalidInputError(
+                    "a parameter is its own parent", where=f"parameter {each.name!r}: condition"
+                )
+        return tuple(parents)
+
+    @cached_property
+    def _parents_first(self) -> tuple[int, ...]:
+        """The places of all parameters, each after its parent."""
+        order: list[int] = []
+        while len(order) < len(self.parameters):
+            ready = [
+                place
+                for place, parent in enumerate(self._parents)
+                if place not in order and (parent == place or parent in order)
+            ]
+            if not ready:
+                circle = [name for place, name in enumerate(self.names) if place not in order]
+                raise InvalidInputError(
+                    f"the conditions of {', '.join(circle)} go round in a circle",
+                    where="search space",
+                    fix="let one of them be active always",
+                )
+            order += ready
+        return tuple(order)
+
+    def active(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, "n p"]:
+        """Which parameters are active at points, by the codes of their parents."""
+        active = np.ones(codes.shape, bool)
+        for place in self._parents_first:
+            condition, parent = self.parameters[place].condition, self._parents[place]
+            if condition is not None:
+                met = self.parameters[parent].meets(condition, codes[:, parent])
+                active[:, place] = active[:, parent] & met
+        return active
+
+    def codes(self, points: Sequence[Mapping[str, Value]]) -> Float64[np.ndarray, "n p"]:
+        """The codes of points given by their values; a value of an inactive parameter does not count.
+
+        Raises:
+          InvalidInputError: an active parameter has no value, a value is none of its parameter, or a name is
+            no parameter.
+        """
+        codes = np.full((len(points), len(self.parameters)), np.nan)
+        for row, values in enumerate(points):
+            for place in self._parents_first:
+                codes[row, place] = self._code(values, place, codes[row])
+            unknown = values.keys() - set(self.names)
+            if unknown:
+                raise InvalidInputError(
+                    f"unknown hyperparameters: {', '.join(sorted(unknown))}",
+                    fix=f"the parameters are {', '.join(self.names)}",
+                )
+        return codes
+
+    def _code(self, values: Mapping[str, Value], place: int, known: Float64[np.ndarray, " p"]) -> float:
+        """The code of one value, given the codes of the parameters before; NaN where it is inactive."""
+        each = self.parameters[place]
+        if each.condition is not None:
+            parent = self._parents[place]
+            at = known[parent : parent + 1]
+            if np.isnan(at[0]) or not self.parameters[parent].meets(each.condition, at)[0]:
+                return np.nan
+        value = values.get(each.name)
+        if value is None:
+            active = f", although it is active: {each.condition}" if each.condition else ""
+            raise InvalidInputError(f"{each.name} has no value{active}")
+        return each.code(value)
+
+    def values(self, codes: Float64[np.ndarray, "n p"]) -> list[dict[str, Value]]:
+        """The values of the active parameters at points."""
+        active = self.active(codes)
+        return [
+            {
+                each.name: each.value(code)
+                for each, code, is_active in zip(self.parameters, row, lit, strict=True)
+                if is_active
+            }
+            for row, lit in zip(codes.tolist(), active, strict=True)
+        ]
+
+    def to_unit(self, codes: Float64[np.ndarray, "n p"]) -> Float64[np.ndarray, "n d"]:
+        """Map codes, one row per point, to the unit cube; roundings outside are clipped.
+
+        Raises:
+          InvalidInputError: a number lies outside its declared range by more than a rounding
+            (`Parameter.accepts`), is not whole where it has to be, or not finite; a code is no level; or the
+            columns are not the parameters.
+        """
+        codes = np.asarray(codes, np.float64)
+        if codes.shape[1] != len(self.parameters):
+            raise InvalidInputError(
+                f"points have {codes.shape[1]} columns, the search space has {len(self.names)} parameters",
+                fix=f"give one column for each of {', '.join(self.names)}",
+            )
+        active = self.active(codes)
+        columns = []
+        for place, parameter in enumerate(self.parameters):
+            code, lit = codes[:, place], active[:, place]
+            refused = lit & ~parameter.accepts(code)
             if refused.any():
                 row = int(np.argmax(refused))
                 raise InvalidInputError(
-                    f"{parameter.name} = {values[row]} is outside [{parameter.lower}, {parameter.upper}]",
+                    _refusal(parameter, float(code[row])),
                     where=f"row {row}",
                     fix="correct the value or declare a wider search space",
                 )
-        columns = [p.to_unit(np.clip(raw[:, i], p.lower, p.upper)) for i, p in enumerate(self.parameters)]
-        return np.stack(columns, axis=1)
+            if parameter.condition is None:
+                columns.append(parameter.encode(code))
+            elif _columns(parameter):
+                known = np.where(lit[:, None], parameter.encode(code), parameter.centre)
+                columns += [known, lit[:, None].astype(np.float64)]
+        return np.concatenate(columns, axis=1)
 
-    def outside(self, raw: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+    def outside(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, " n"]:
         """Which points have a raw value outside of its declared range, a rounding or more."""
-        columns = [each.outside(raw[:, column]) for column, each in enumerate(self.parameters)]
-        return np.any(columns, axis=0)
+        columns = [each.outside(codes[:, place]) for place, each in enumerate(self.parameters)]
+        return np.any(np.stack(columns, axis=1) & self.active(codes), axis=1)
 
-    def from_unit(self, unit: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Map points of the unit cube, one per row, to raw hyperparameters.
+    def from_unit(self, unit: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n p"]:
+        """Map points of the unit cube, one per row, to the codes of the points of the space next to them.
+
+        Integers are rounded, of the columns of levels the largest counts, and what is then inactive is NaN.
 
         Raises:
-          InvalidInputError: a value lies outside [0, 1], or the columns are not the parameters.
+          InvalidInputError: a value lies outside [0, 1], or the columns are not those of the space.
         """
-        self._check_columns(unit)
+        if unit.shape[1] != self.dimension:
+            raise InvalidInputError(
+                f"points have {unit.shape[1]} columns, the search space has {self.dimension} columns",
+                fix=f"give one for each of {', '.join(self.columns)}",
+            )
         if not ((unit >= 0.0) & (unit <= 1.0)).all():
             raise InvalidInputError("a point lies outside the unit cube", fix="give values in [0, 1]")
-        return np.stack([p.from_unit(unit[:, i]) for i, p in enumerate(self.parameters)], axis=1)
+        columns = [
+            each.decode(unit[:, own][:, : len(each.columns)])
+            for each, own in zip(self.parameters, self.slices, strict=True)
+        ]
+        codes = np.stack(columns, axis=1)
+        return codes if self.is_real else np.where(self.active(codes), codes, np.nan)
 
-    def _check_columns(self, points: Float64[np.ndarray, "n columns"]) -> None:
-        if points.shape[1] != self.dimension:
-            raise InvalidInputError(
-                f"points have {points.shape[1]} columns, the search space has {self.dimension} parameters",
-                fix=f"give one column for each of {', '.join(self.names)}",
-            )
+    def input_id(self, hyperparameters: Mapping[str, Value]) -> str:
+        """Identify a raw input: equal for two trials exactly when all raw values are equal.
 
-    def input_id(self, hyperparameters: Mapping[str, float]) -> str:
-        """Identify a raw input: equal for two trials exactly when all raw float64 values are equal."""
-        # Adding 0.0 makes the two zeros one: they are equal, but their bytes are not.
-        values = np.array([hyperparameters[name] for name in self.names], "<f8") + 0.0
-        return hashlib.sha256(values.tobytes()).hexdigest()[:16]
+        Numbers count with their 64 bits, texts with their letters, and a parameter without a value as NaN.
+        """
+        content = b"".join(_bytes(hyperparameters.get(name)) for name in self.names)
+        return hashlib.sha256(content).hexdigest()[:16]
 
     def to_json(self) -> list[dict[str, Any]]:
         """The parameters as plain JSON values."""
-        return [vars(parameter).copy() for parameter in self.parameters]
+        return [_parameter_json(each) for each in self.parameters]
 
     @classmethod
     def from_json(cls, parameters: list[dict[str, Any]]) -> SearchSpace:
@@ -198,9 +269,110 @@ class SearchSpace:
           InvalidInputError: a field is missing, unknown or out of its domain.
         """
         try:
-            return cls(tuple(Parameter(**fields) for fields in parameters))
+            return cls(tuple(parameter_of(**fields) for fields in parameters))
         except TypeError as error:
             raise InvalidInputError(f"search space cannot be read: {error}") from error
+
+
+def parameter_of(
+    name: str,
+    type: str = "real",
+    *,
+    condition: Mapping[str, Any] | None = None,
+    role: str = "",
+    **fields: Any,
+) -> Parameter | Choice:
+    """A parameter of plain values, as JSON and TOML hold them.
+
+    Args:
+      name: of the hyperparameter.
+      type: `real` or `integer`, with the fields lower, upper and scaling; `choice` or `ordinal`, with levels;
+        `boolean`; or `constant`, with value.
+      condition: the fields of `Condition`; None: none.
+      role: as in `Parameter`.
+      fields: those of the type.
+
+    Raises:
+      InvalidInputError: the type or a field is unknown, a field is missing, or a value cannot be used.
+
+    >>> parameter_of("batch_size", "ordinal", levels=[32, 64, 128])
+    Choice(name='batch_size', levels=(32, 64, 128), ordered=True)
+    """
+    where = f"parameter {name!r}"
+    if type not in _FIELDS:
+        raise InvalidInputError(f"unknown type {type!r}", where=where, fix=f"use {', '.join(_FIELDS)}")
+    required, optional = _FIELDS[type]
+    missing = [each for each in required if each not in fields]
+    unknown = [each for each in fields if each not in (*required, *optional)]
+    if missing or unknown:
+        problem = f"{missing[0]} is missing" if missing else f"{unknown[0]} is no field"
+        known = ", ".join((*required, *optional)) or "no others"
+        raise InvalidInputError(f"{problem} of type {type!r}", where=where, fix=f"its fields are {known}")
+    common: dict[str, Any] = {"condition": _condition_of(condition), "role": role}
+    if type in ("real", "integer"):
+        return Parameter(name, integer=type == "integer", **fields, **common)
+    if type == "boolean":
+        return Choice(name, (False, True), **common)
+    levels = (fields["value"],) if type == "constant" else tuple(fields["levels"])
+    return Choice(name, levels, type == "ordinal", **common)
+
+
+_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "real": (("lower", "upper"), ("scaling",)),
+    "integer": (("lower", "upper"), ("scaling",)),
+    "choice": (("levels",), ()),
+    "ordinal": (("levels",), ()),
+    "boolean": ((), ()),
+    "constant": (("value",), ()),
+}
+
+
+def _condition_of(fields: Mapping[str, Any] | None) -> Condition | None:
+    return None if fields is None else Condition(**{**fields, "values": tuple(fields.get("values", ()))})
+
+
+def _parameter_json(each: Parameter | Choice) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": each.name}
+    if isinstance(each, Parameter):
+        fields |= {"lower": each.lower, "upper": each.upper, "scaling": each.scaling}
+    elif each.type == "constant":
+        fields["value"] = each.levels[0]
+    elif each.type != "boolean":
+        fields["levels"] = list(each.levels)
+    # Spaces of reals are written as before there were other types.
+    if each.type != "real":
+        fields["type"] = each.type
+    if each.condition is not None:
+        given = asdict(each.condition) | {"values": list(each.condition.values)}
+        fields["condition"] = {key: value for key, value in given.items() if value not in (None, [])}
+    return fields | ({"role": each.role} if each.role else {})
+
+
+def _columns(parameter: Parameter | Choice) -> tuple[str, ...]:
+    """Names of the columns of `x`, that of its activity included."""
+    if parameter.condition is None:
+        return parameter.columns
+    return (*parameter.columns, f"{parameter.name}:active") if parameter.columns else ()
+
+
+def _is_real(parameter: Parameter) -> bool:
+    return not parameter.integer and parameter.condition is None
+
+
+def _refusal(parameter: Parameter | Choice, code: float) -> str:
+    if isinstance(parameter, Choice):
+        return f"{parameter.name} has the code {code}, which is none of its {len(parameter.levels)} levels"
+    is_broken = parameter.integer and not parameter.outside(np.array([code]))[0]
+    problem = "not a whole number" if is_broken else f"outside [{parameter.lower}, {parameter.upper}]"
+    return f"{parameter.name} = {code} is {problem}"
+
+
+def _bytes(value: Value | None) -> bytes:
+    if isinstance(value, str):
+        text = value.encode("utf-8")
+        return len(text).to_bytes(8, "little") + text
+    # Adding 0.0 makes the two zeros one: they are equal, but their bytes are not.
+    return (np.array([np.nan if value is None else value], "<f8") + 0.0).tobytes()
 
 
 # Nesterov momentum with polynomial learning-rate decay: Table 4 "PD1 search space", section 7.1 "PD1". The

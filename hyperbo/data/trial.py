@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Literal
 
-import numpy as np
-
+from hyperbo.data.parameter import Value
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 
@@ -29,7 +27,7 @@ class Trial:
       origin: how the trial came about, such as `release`, `collected` or `online`.
       source: file and line the trial was read from.
       status: `done`, `diverged` (training cost became NaN) or `infeasible`.
-      hyperparameters: raw values by name, float64.
+      hyperparameters: raw values by name, of the parameters that are active.
       input_id: `SearchSpace.input_id` of the raw values.
       metrics: final and best metrics by name; NaN where the run has none.
       curves: metrics along training by name, all of one length.
@@ -45,7 +43,7 @@ class Trial:
     origin: str
     source: str
     status: Status
-    hyperparameters: Mapping[str, float]
+    hyperparameters: Mapping[str, Value]
     input_id: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -72,25 +70,13 @@ def validate(trial: Trial, space: SearchSpace) -> None:
         raise InvalidInputError(
             f"status is {trial.status!r}", where=where, fix=f"use one of {', '.join(STATUSES)}"
         )
-    missing = set(space.names) - set(trial.hyperparameters)
-    unknown = set(trial.hyperparameters) - set(space.names)
-    if missing or unknown:
-        raise InvalidInputError(
-            f"hyperparameters missing: {sorted(missing) or 'none'}, unknown: {sorted(unknown) or 'none'}",
-            where=where,
-        )
-    for parameter in space.parameters:
-        value = trial.hyperparameters[parameter.name]
-        if not isinstance(value, Real):
-            raise InvalidInputError(
-                f"{parameter.name} = {value!r} is not a number", where=where, fix="write a number"
-            )
-        inside = parameter.lower <= value <= parameter.upper
-        if not inside and not parameter.accepts(np.array([value], np.float64)).all():
-            raise InvalidInputError(
-                f"{parameter.name} = {value!r} is outside [{parameter.lower}, {parameter.upper}]",
-                where=where,
-            )
+    try:
+        codes = space.codes([trial.hyperparameters])
+    except InvalidInputError as error:
+        raise InvalidInputError(error.what, where=where, fix=error.fix) from error
+    inactive = len(trial.hyperparameters) - int(space.active(codes).sum())
+    if inactive:
+        raise InvalidInputError(f"{inactive} hyperparameters are inactive and have values", where=where)
     if trial.input_id != space.input_id(trial.hyperparameters):
         raise InvalidInputError("input_id does not belong to the hyperparameters", where=where)
     lengths = {name: len(curve) for name, curve in trial.curves.items()}

@@ -6,18 +6,21 @@ Example: docs/examples/unmatched_data.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from hyperbo.data.search_space import Parameter, SearchSpace
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 
 _SAME_PARAMETERS = "a union needs the same parameters in all search spaces"
 
 
 def union(spaces: Sequence[SearchSpace]) -> SearchSpace:
-    """The smallest search space that contains all: for every parameter the smallest lower and largest upper.
+    """The smallest search space that contains all: of every parameter the widest range, and all levels.
 
     Paragraph "Different search spaces" of the discussion, Case I: tasks share their parameters but not the
     ranges. A prior is learned on the union; a new task is optimized in its own search space, its inputs
@@ -28,7 +31,8 @@ def union(spaces: Sequence[SearchSpace]) -> SearchSpace:
       spaces: one per task or dataset; the first sets the order of the parameters.
 
     Raises:
-      InvalidInputError: there is no space, a parameter is not in all of them, or its scalings differ.
+      InvalidInputError: there is no space, a parameter is not in all of them, or its types, scalings,
+        conditions or orders of levels differ.
 
     >>> narrow = SearchSpace((Parameter("rate", 1e-3, 1e-1, "log"),))
     >>> low = SearchSpace((Parameter("rate", 1e-5, 1e-2, "log"),))
@@ -42,8 +46,7 @@ def union(spaces: Sequence[SearchSpace]) -> SearchSpace:
     united = []
     for first in spaces[0].parameters:
         same = [_counterpart(first, space, f"search space {i}") for i, space in enumerate(spaces)]
-        lower, upper = min(p.lower for p in same), max(p.upper for p in same)
-        united.append(Parameter(first.name, lower, upper, first.scaling))
+        united.append(_united(first, same))
     return SearchSpace(tuple(united))
 
 
@@ -78,17 +81,47 @@ def into_union(
     columns = []
     for wide in united.parameters:
         own = _counterpart(wide, space, "the search space of x")
-        if own.lower < wide.lower or own.upper > wide.upper:
-            raise InvalidInputError(
-                f"{own.name} ranges over [{own.lower}, {own.upper}], outside [{wide.lower}, {wide.upper}]",
-                where="the search space of x",
-                fix="unite the search spaces of all tasks",
-            )
-        low, high = wide.to_unit(np.array([own.lower, own.upper]))
-        column = low + (high - low) * x[:, space.names.index(wide.name)]
-        # Rounding must not carry a bound out of the cube.
-        columns.append(np.clip(column, 0.0, 1.0))
-    return np.stack(columns, axis=1)
+        given = x[:, space.slices[space.names.index(wide.name)]]
+        known, activity = given[:, : len(own.columns)], given[:, len(own.columns) :]
+        moved = _moved(known, own, wide)
+        if activity.shape[1]:
+            moved = np.where(activity > 0.5, moved, wide.centre)
+        columns += [moved, activity]
+    return np.concatenate(columns, axis=1)
+
+
+def _united(first: Parameter | Choice, same: Sequence[Parameter | Choice]) -> Parameter | Choice:
+    if isinstance(first, Choice):
+        levels = dict.fromkeys(level for each in same if isinstance(each, Choice) for level in each.levels)
+        return replace(first, levels=tuple(levels))
+    numbers = [each for each in same if isinstance(each, Parameter)]
+    return replace(first, lower=min(p.lower for p in numbers), upper=max(p.upper for p in numbers))
+
+
+def _moved(
+    x: Float64[np.ndarray, "n columns"], own: Parameter | Choice, wide: Parameter | Choice
+) -> Float64[np.ndarray, "n wider"]:
+    """The columns of a parameter as those of the united one."""
+    if isinstance(own, Choice) and isinstance(wide, Choice):
+        if not set(own.levels) <= set(wide.levels):
+            raise _outside(own, wide)
+        codes = np.array([wide.code(level) for level in own.levels])
+        return wide.encode(codes[own.decode(x).astype(np.int64)])
+    assert isinstance(own, Parameter)
+    assert isinstance(wide, Parameter)
+    if own.lower < wide.lower or own.upper > wide.upper:
+        raise _outside(own, wide)
+    low, high = wide.to_unit(np.array([own.lower, own.upper], np.float64))
+    # Rounding must not carry a bound out of the cube.
+    return np.clip(low + (high - low) * x, 0.0, 1.0)
+
+
+def _outside(own: Parameter | Choice, wide: Parameter | Choice) -> InvalidInputError:
+    return InvalidInputError(
+        f"{own.name} is {own.summary}: outside {wide.summary}",
+        where="the search space of x",
+        fix="unite the search spaces of all tasks",
+    )
 
 
 def _check_no_other(space: SearchSpace, expected: SearchSpace, where: str) -> None:
@@ -99,17 +132,28 @@ def _check_no_other(space: SearchSpace, expected: SearchSpace, where: str) -> No
         )
 
 
-def _counterpart(parameter: Parameter, space: SearchSpace, where: str) -> Parameter:
-    """The parameter of the same name and scaling in another space."""
-    for own in space.parameters:
-        if own.name == parameter.name:
-            if own.scaling != parameter.scaling:
-                raise InvalidInputError(
-                    f"{own.name} has {own.scaling} scaling, elsewhere {parameter.scaling}",
-                    where=where,
-                    fix="declare one scaling for all tasks",
-                )
-            return own
-    raise InvalidInputError(
-        f"the parameter {parameter.name!r} is missing in this space", where=where, fix=_SAME_PARAMETERS
-    )
+def _counterpart(parameter: Parameter | Choice, space: SearchSpace, where: str) -> Parameter | Choice:
+    """The parameter of the same name, type, scaling and condition in another space."""
+    if parameter.name not in space.names:
+        raise InvalidInputError(
+            f"the parameter {parameter.name!r} is missing in this space", where=where, fix=_SAME_PARAMETERS
+        )
+    own = space.parameter(parameter.name)
+    if _kept(own) != _kept(parameter):
+        differing = ((a, b) for a, b in zip(_kept(own), _kept(parameter), strict=False) if a != b)
+        here, elsewhere = next(differing, (_kept(own), _kept(parameter)))
+        raise InvalidInputError(
+            f"{own.name} is {here}, elsewhere {elsewhere}", where=where, fix="declare it alike in all tasks"
+        )
+    return own
+
+
+def _kept(parameter: Parameter | Choice) -> tuple[str, ...]:
+    """What a union cannot change, in words."""
+    condition = f"active where {parameter.condition}" if parameter.condition else "always active"
+    if isinstance(parameter, Parameter):
+        return parameter.type, f"of {parameter.scaling} scaling", condition
+    if parameter.ordered:
+        return "ordinal", parameter.summary, condition
+    levels = "booleans" if parameter.is_boolean else "texts" if parameter.is_text else "numbers"
+    return f"a choice of {levels}", condition

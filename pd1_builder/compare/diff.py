@@ -226,15 +226,17 @@ def _declared(manifest: Manifest) -> dict[str, str]:
     """The declared values, from which the derived columns follow, as texts by name."""
     return {
         "search_space": ", ".join(parameter["name"] for parameter in manifest.search_space),
-        **{
-            f"search_space.{parameter['name']}": (
-                f"{parameter['lower']!r} .. {parameter['upper']!r} {parameter['scaling']}"
-            )
-            for parameter in manifest.search_space
-        },
+        **{f"search_space.{fields['name']}": _words(fields) for fields in manifest.search_space},
         "objective": manifest.parameters["objective"],
         "warping": manifest.parameters["warping"],
     }
+
+
+def _words(fields: Mapping[str, Any]) -> str:
+    """What a manifest says of a parameter, on one line."""
+    if fields.keys() == {"name", "lower", "upper", "scaling"}:
+        return f"{fields['lower']!r} .. {fields['upper']!r} {fields['scaling']}"
+    return ", ".join(f"{key} {value!r}" for key, value in fields.items() if key != "name")
 
 
 def _phrase(change: FieldChange) -> str:

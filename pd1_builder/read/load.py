@@ -173,7 +173,7 @@ def _tuning_data(
             where=manifest.reference,
             fix=f"load {manifest.dataset.partition('/')[0]}/<search space>, or as_='dataframe'",
         )
-    inputs = [f"x.{name}" for name in space.names]
+    inputs = [f"x.{name}" for name in space.columns]
     columns = ["task", "task_dataset", "trial_id", "phase", "y", _objective(manifest), *inputs]
     columns += ["input_id", "block"] if manifest.blocks else []
     table = _read(files, sorted({*columns, *preparation.columns()} - {"split"}))

@@ -6,9 +6,10 @@ import json
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import STATUSES
 from pd1_builder.version.manifest import Manifest
 from pipelines.curate.columns import Column, Kind
@@ -139,20 +140,31 @@ def _search_space(manifest: Manifest) -> list[str]:
         "",
         *table(("objective", "warping"), [(code(f"metrics.{objective}"), code(warping))]),
     ]
-    if not manifest.search_space:
+    space = manifest.space
+    if space is None:
         text = "The records are of several search spaces. `parameters` in `manifest.json` describes each."
         return [text, "", *outcome]
-    parameters = (
-        (code(each["name"]), repr(each["lower"]), repr(each["upper"]), each["scaling"])
-        for each in manifest.search_space
-    )
     return [
-        "`x.*` are the `hyperparameters.*`, mapped to the unit cube by these bounds and scalings:",
+        "`x.*` are the `hyperparameters.*`, mapped to the unit cube by these bounds, scalings and levels:",
         "",
-        *table(("hyperparameter", "from", "to", "scaling"), parameters),
+        *table(("hyperparameter", "type", "values"), _parameters(space)),
         "",
+        *([] if space.is_real else [*_COLUMNS_OF_X, ""]),
         *outcome,
     ]
+
+
+def _parameters(space: SearchSpace) -> Iterator[tuple[str, str, str]]:
+    for each in space.parameters:
+        yield code(each.name), each.type, plain(each.summary)
+
+
+_COLUMNS_OF_X = (
+    "A choice of more than two levels has one column of `x` for each level, 1 where it is chosen. An ordinal "
+    "or a choice of two has one column, the place among the levels. A constant has none. A parameter with a "
+    "condition has one column more, `x.<name>:active`; where it is 0, the raw value is NaN or empty, and the "
+    "other columns hold their centre.",
+)
 
 
 def _reading(manifest: Manifest) -> list[str]:

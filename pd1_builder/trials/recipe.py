@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pd1_builder.builder.recipe import Recipe
-from pipelines.curate.columns import Layout
+from pipelines.curate.layout import Layout
 from pipelines.curate.raw_files import raw_file
 from pipelines.trials.rows import SPLIT, find_trial_files
 from pipelines.trials.space_file import read_space_file

@@ -24,6 +24,7 @@ from pd1_builder.version.manifest import (
     digest_file,
     read_manifest,
 )
+from pipelines.curate.hyperparameters import codes_of
 from pipelines.curate.parquet import read_row_groups
 
 # The logarithms of two platforms may differ in the last bits. This is why the content hash leaves out x and
@@ -192,9 +193,9 @@ def _wrong_column(table: pa.Table, manifest: Manifest, objective: np.ndarray) ->
         stored = {"x": table["x"].combine_chunks().flatten().to_numpy()}
         derived["x"] = table["hyperparameters"].combine_chunks().flatten().to_numpy()
     else:
-        unit = space.to_unit(_raw_inputs(table, space))
-        derived |= {f"x.{name}": unit[:, column] for column, name in enumerate(space.names)}
-        stored = {f"x.{name}": table[f"x.{name}"].to_numpy() for name in space.names}
+        unit = space.to_unit(codes_of(table, space))
+        derived |= {f"x.{name}": unit[:, column] for column, name in enumerate(space.columns)}
+        stored = {f"x.{name}": table[f"x.{name}"].to_numpy() for name in space.columns}
     stored["y"] = table["y"].to_numpy()
     for name, values in derived.items():
         if values.shape != stored[name].shape or not np.allclose(
@@ -219,11 +220,7 @@ def count_duplicates(table: pa.Table) -> int:
 
 def count_rounded(table: pa.Table, space: SearchSpace | None) -> int:
     """Number of records with a raw value outside of its declared range: a rounding, or it were no record."""
-    return 0 if space is None else int(space.outside(_raw_inputs(table, space)).sum())
-
-
-def _raw_inputs(table: pa.Table, space: SearchSpace) -> np.ndarray:
-    return np.stack([table[f"hyperparameters.{name}"].to_numpy() for name in space.names], axis=1)
+    return 0 if space is None else int(space.outside(codes_of(table, space)).sum())
 
 
 def _gather_blocks(table: pa.Table, blocks: dict[str, _Block]) -> None:

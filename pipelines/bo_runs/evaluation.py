@@ -14,8 +14,9 @@ from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.records.metadata import EvaluationMetadata, check_records_belong, read_metadata
 from hyperbo.evaluation.records.runs import read_records
-from pipelines.curate.columns import Column, Layout
+from pipelines.curate.columns import Column
 from pipelines.curate.elements import RawFile
+from pipelines.curate.layout import Layout
 from pipelines.curate.raw_files import raw_file
 
 RECORDS_NAME = "records.parquet"

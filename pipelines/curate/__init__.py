@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from pipelines.curate.columns import Column, Layout
+from pipelines.curate.columns import Column
 from pipelines.curate.elements import RawFile, Reject
+from pipelines.curate.layout import Layout
 
 if TYPE_CHECKING:
     from pipelines.curate.build import CurateTrials, SpillCurated, WarpedMetric

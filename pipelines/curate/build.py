@@ -14,8 +14,8 @@ from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import Trial, validate
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.columns import Layout
 from pipelines.curate.elements import Reject
+from pipelines.curate.layout import Layout
 from pipelines.curate.relations import find_duplicates, find_matched_blocks, find_repeated_ids, trial_key
 from pipelines.curate.summarize import summarize
 from pipelines.curate.tables import ToTables, spill_table, warp_table

@@ -16,7 +16,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import Trial
 from hyperbo.data.warping import output_warping
-from pipelines.curate.columns import CANONICAL_ORDER, Layout
+from pipelines.curate.columns import CANONICAL_ORDER
+from pipelines.curate.hyperparameters import codes_of
+from pipelines.curate.layout import Layout
 
 # A trial with its curves takes tens of kilobytes as Python objects.
 _TRIALS_AT_ONCE = 1024
@@ -73,17 +75,17 @@ def spill_table(table: pa.Table, folder: Path) -> str:
 
 
 def warp_table(table: pa.Table, space: SearchSpace, objective: str, warping: str) -> pa.Table:
-    """Add `x.<parameter>` and `y` to every row, Section 7.1 "PD1".
+    """Add `x.<column>` and `y` to every row, Section 7.1 "PD1".
 
     `x` is the input in the unit cube, by the *declared* bounds; y = -ln(objective + 1e-10) under the warping
     `negative_log`. `y` is NaN if the trial diverged, is infeasible, or has no finite objective.
     """
-    x = space.to_unit(np.stack([table[f"hyperparameters.{name}"].to_numpy() for name in space.names], axis=1))
+    x = space.to_unit(codes_of(table, space))
     value = table[f"metrics.{objective}"].to_numpy()
     done = (np.array(table["status"].to_pylist()) == "done") & np.isfinite(value)
     y = np.full(len(value), np.nan)
     y[done] = output_warping(warping).warp(value[done])
     table = table.append_column("y", pa.array(y))
-    for column, name in enumerate(space.names):
+    for column, name in enumerate(space.columns):
         table = table.append_column(f"x.{name}", pa.array(x[:, column]))
     return table

@@ -11,7 +11,8 @@ from typing import Any
 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.columns import IDENTITY, OBJECTIVE, RELATIONS, Column, Layout
+from pipelines.curate.columns import IDENTITY, OBJECTIVE, RELATIONS, Column
+from pipelines.curate.layout import Layout
 
 DESCRIPTORS = "meta-dataset-descriptors.json"
 # HPO-B-v3.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.columns import Layout
 from pipelines.curate.elements import RawFile
+from pipelines.curate.layout import Layout
 from pipelines.curate.raw_files import describe_file
 
 # An added file has a suffix behind `results`, so that files of several sources have different names.

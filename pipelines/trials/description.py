@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, StringConstraints
 
+from hyperbo.data.choice import Choice
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import Status
 from hyperbo.data.warping import Direction, output_warping
@@ -168,8 +169,10 @@ class TrialsDescription:
 
     def _uses(self) -> Iterator[tuple[str, str, Kind]]:
         """Every field that names a column, the column, and what it holds."""
-        for name, column in self.parameter_columns.items():
-            yield f"parameters.{name}", column, "real"
+        for each in self.space.parameters:
+            # A choice among texts, or true and false: a number in a column of texts is one, too.
+            kind: Kind = "text" if isinstance(each, Choice) and not each.is_number else "real"
+            yield f"parameters.{each.name}", self.parameter_columns[each.name], kind
         yield "objective", self.objective, "real"
         optional: list[tuple[str, str, Kind]] = [
             ("task", self.task.column, "text"),
@@ -199,8 +202,8 @@ class TrialsDescription:
         """Whether the objective is minimised or maximised."""
         return output_warping(self.warping).direction
 
-    def check_columns(self, names: Collection[str]) -> None:
-        """Check the columns of a table, or of a row that brings its own.
+    def check_columns(self, names: Collection[str], of_row: bool = False) -> None:
+        """Check the columns of a table, or of a row that brings its own and may lack inactive parameters.
 
         Raises:
           InvalidInputError: columns named here are missing, or some are there that are not named.
@@ -209,7 +212,9 @@ class TrialsDescription:
         known = {*read, *self.ignore}
         prefixes = tuple(name[:-1] for name in self.ignore if name.endswith("*"))
         unknown = [name for name in names if name not in known and not name.startswith(prefixes)]
-        missing = [name for name in read if name not in names]
+        conditional = {each.name for each in self.space.parameters if each.condition}
+        optional = {self.parameter_columns[name] for name in conditional} if of_row else set()
+        missing = [name for name in read if name not in names and name not in optional]
         problems = []
         if missing:
             problems.append(f"missing columns: {_listed(missing)}")

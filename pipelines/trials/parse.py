@@ -10,6 +10,8 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter, Value
 from hyperbo.data.trial import Status, Trial
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
@@ -20,6 +22,11 @@ from pipelines.trials.description import NameSource, StatusColumn, TrialsDescrip
 from pipelines.trials.rows import read_rows, suffix_of
 
 _LARGEST_PHASE = 2**31 - 1
+# What stands for true and false in JSON and in the cells of CSV files; to Python, 1 equals True.
+_TRUTHS: dict[Any, bool] = {
+    **dict.fromkeys(("true", "True", "TRUE", "1", "1.0", True), True),
+    **dict.fromkeys(("false", "False", "FALSE", "0", "0.0", False), False),
+}
 
 
 class ParseTrialFiles(beam.PTransform):
@@ -53,7 +60,7 @@ def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> I
             if status and status.skips(row):
                 continue
             if row.keys() != accepted:
-                description.check_columns(row)
+                description.check_columns(row, of_row=True)
                 accepted = row.keys()
             yield parse_trial(row, file, place, description, origin)
         except InvalidInputError as error:
@@ -74,9 +81,7 @@ def parse_trial(
     """
     source = f"{file.path.name}:{place}"
     task = _name(description.task, row, file.path)
-    hyperparameters = {
-        name: _hyperparameter(row, column) for name, column in description.parameter_columns.items()
-    }
+    hyperparameters = _hyperparameters(row, description)
     identifier = _identifier(row, description.trial_id) if description.trial_id else source
     metrics = {name: number(row[name], name) for name in description.metric_names}
     objective = metrics[description.objective]
@@ -119,15 +124,39 @@ def _identifier(row: Mapping[str, Any], column: str) -> str:
     return str(row[column]) if type(row[column]) is int else text(row, column)
 
 
-def _hyperparameter(row: Mapping[str, Any], column: str) -> float:
-    value = row[column]
-    if value is None:
-        raise InvalidInputError(f"{column} has no value")
-    if isinstance(value, str):
-        raise InvalidInputError(
-            f"{column} is {shown(value)}, not a number; text (categorical) parameters are not supported"
-        )
-    return number(value, column)
+def _hyperparameters(row: Mapping[str, Any], description: TrialsDescription) -> dict[str, Value]:
+    """The values of the active parameters; a value that is recorded of an inactive one had no effect."""
+    space = description.space
+    values = {}
+    for each in space.parameters:
+        column = description.parameter_columns[each.name]
+        value = row.get(column)
+        if value is not None and value != "":
+            values[each.name] = _value(each, value, column)
+        elif each.condition is None:
+            raise InvalidInputError(f"{column} has no value")
+    if all(each.condition is None for each in space.parameters):
+        return values
+    (active,) = space.active(space.codes([values]))
+    return {name: values[name] for name, is_active in zip(space.names, active, strict=True) if is_active}
+
+
+def _value(parameter: Parameter | Choice, value: Any, column: str) -> Value:
+    if isinstance(parameter, Parameter) or parameter.is_number:
+        if isinstance(value, str):
+            raise InvalidInputError(
+                f"{column} is {shown(value)}, not a number; the space file can declare a choice of texts"
+            )
+        found = number(value, column)
+        # A column of CSV has no whole numbers of its own.
+        is_whole = (isinstance(parameter, Choice) or parameter.integer) and found.is_integer()
+        return int(found) if is_whole else found
+    if parameter.is_text:
+        return text({column: value}, column)
+    truth = _TRUTHS.get(value) if isinstance(value, str | bool | int | float) else None
+    if truth is None:
+        raise InvalidInputError(f"{column} is {shown(value)}, not true or false")
+    return truth
 
 
 def _status(status: StatusColumn | None, row: Mapping[str, Any], objective: float) -> Status:

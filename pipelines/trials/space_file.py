@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from hyperbo.data.search_space import Parameter, SearchSpace
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter, Scaling
+from hyperbo.data.search_space import SearchSpace, parameter_of
 from hyperbo.data.trial import STATUSES, Status
 from hyperbo.data.warping import Direction, output_warping
 from hyperbo.errors import InvalidInputError
@@ -18,6 +21,9 @@ from pipelines.trials.description import About, NameSource, StatusColumn, Trials
 _DEFAULT_WARPINGS = {"minimize": "negative", "maximize": "identity"}
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
+_Value = bool | int | float | str
+# Of a list of levels in a file; fewer are of use.
+_MOST_VALUES = 10_000
 _Texts = Annotated[tuple[_Text, ...], AfterValidator(distinct)]
 
 
@@ -51,10 +57,35 @@ class _Status:
 
 
 @dataclass(frozen=True)
-class _Parameter(Parameter):
+class _Condition:
+    """When a hyperparameter is active."""
+
+    parameter: _Text
+    values: Annotated[tuple[_Value, ...], Field(max_length=_MOST_VALUES)] = ()
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
+class _Parameter:
     """A hyperparameter and its column; without one, the column has the hyperparameter's name."""
 
+    name: _Text
+    type: str = "real"
     column: _Text | None = None
+    lower: float | None = None
+    upper: float | None = None
+    scaling: Scaling | None = None
+    levels: Annotated[tuple[_Value, ...], Field(max_length=_MOST_VALUES)] | None = None
+    value: _Value | None = None
+    condition: _Condition | None = None
+    role: str = ""
+
+    def parameter(self) -> Parameter | Choice:
+        given = ("lower", "upper", "scaling", "levels", "value")
+        fields = {name: getattr(self, name) for name in given if getattr(self, name) is not None}
+        condition = asdict(self.condition) if self.condition else None
+        return parameter_of(self.name, self.type, condition=condition, role=self.role, **fields)
 
 
 @dataclass(frozen=True)
@@ -81,9 +112,8 @@ class _SpaceFile:
         Raises:
           InvalidInputError: fields contradict each other; `where` is one of them.
         """
-        parameters = tuple(Parameter(p.name, p.lower, p.upper, p.scaling) for p in self.parameters)
         return TrialsDescription(
-            space=SearchSpace(parameters),
+            space=SearchSpace(tuple(self._parameters())),
             parameter_columns={p.name: p.column or p.name for p in self.parameters},
             objective=self.objective,
             warping=self._output_warping(),
@@ -97,6 +127,14 @@ class _SpaceFile:
             ignore=self.ignore,
             about=self.about,
         )
+
+    def _parameters(self) -> Iterator[Parameter | Choice]:
+        for place, each in enumerate(self.parameters):
+            try:
+                yield each.parameter()
+            except InvalidInputError as error:
+                where = f"parameters[{place}]: {error.where}"
+                raise InvalidInputError(error.what, where=where, fix=error.fix) from error
 
     def _output_warping(self) -> str:
         name = self.warping or _DEFAULT_WARPINGS[self.direction]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hyperbo.data.search_space import PD1_SEARCH_SPACE, Parameter, Scaling, SearchSpace
+from hyperbo.data.parameter import Parameter, Scaling
+from hyperbo.data.search_space import PD1_SEARCH_SPACE, SearchSpace
 from hyperbo.errors import InvalidInputError
 
 SPACE = SearchSpace((Parameter("rate", 1e-5, 10.0, "log"), Parameter("power", 0.1, 2.0)))
@@ -135,7 +136,7 @@ def test_what_a_float32_makes_of_a_value_in_range_is_taken(parameter: Parameter,
 
 def test_points_that_do_not_fit_the_space() -> None:
     for convert in (SPACE.to_unit, SPACE.from_unit):
-        with pytest.raises(InvalidInputError, match="3 columns, the search space has 2 parameters"):
+        with pytest.raises(InvalidInputError, match="3 columns, the search space has 2 "):
             convert(np.full((1, 3), 0.5))
     for value in (-1e-9, 1.0 + 1e-9, math.nan):
         with pytest.raises(InvalidInputError, match="outside the unit cube"):
@@ -176,9 +177,9 @@ def test_json_round_trip_and_what_it_refuses() -> None:
     text = json.dumps(PD1_SEARCH_SPACE.to_json())
     assert SearchSpace.from_json(json.loads(text)) == PD1_SEARCH_SPACE
     fields = SPACE.to_json()
-    with pytest.raises(InvalidInputError, match="unexpected keyword argument 'extra'"):
+    with pytest.raises(InvalidInputError, match="extra is no field of type 'real'"):
         SearchSpace.from_json([fields[0] | {"extra": 1}])
-    with pytest.raises(InvalidInputError, match=r"missing .*argument: 'upper'"):
+    with pytest.raises(InvalidInputError, match=r"upper is missing of type 'real'"):
         SearchSpace.from_json([{"name": "rate", "lower": 0.1}])
 
 

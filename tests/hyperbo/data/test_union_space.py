@@ -98,7 +98,7 @@ def test_spaces_that_cannot_be_united_say_why(spaces: list[SearchSpace], message
         (np.full((1, 3), 1.1), SPACE, SPACE, "x is no set of points of the unit cube of dimension 3"),
         (np.full((1, 3), np.nan), SPACE, SPACE, "x is no set of points"),
         (np.zeros((1, 2)), SPACE, SPACE, "x is no set of points"),
-        (np.zeros((1, 3)), SPACE, OTHER, r"power ranges over \[1.0, 2.0\], outside \[1.25, 1.5\]"),
+        (np.zeros((1, 3)), SPACE, OTHER, r"power is 1 to 2, linear: outside 1.25 to 1.5, linear"),
         (np.zeros((1, 3)), SPACE, SearchSpace((RATE, POWER)), "the parameter .momentum."),
         (np.zeros((1, 1)), SearchSpace((RATE,)), SPACE, "the parameter 'momentum'"),
     ],

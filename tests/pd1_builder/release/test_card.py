@@ -185,9 +185,9 @@ def test_names_of_any_letters_are_read_as_they_are(own: Path) -> None:
     assert [f"metrics.{name}" for name in ODD_METRICS] == [
         name for name in shown if name.removeprefix("metrics.") in ODD_METRICS
     ]
-    assert found["hyperparameter", "from", "to", "scaling"] == [
-        ["rate", "0.001", "10.0", "log"],
-        ["layers", "1.0", "8.0", "linear"],
+    assert found["hyperparameter", "type", "values"] == [
+        ["rate", "real", "0.001 to 10, log"],
+        ["layers", "real", "1 to 8, linear"],
     ]
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.data.trial import Trial
-from pipelines.curate.columns import ARROW_TYPES, Column, Layout, columns_of, schema
+from pipelines.curate.columns import ARROW_TYPES, Column, columns_of, schema
+from pipelines.curate.layout import Layout
 
 SPACE = SearchSpace((Parameter("rate", 1e-3, 1.0, "log"), Parameter("depth", 1.0, 9.0)))
 LAYOUT = Layout(SPACE, ("loss", "test/loss"), ("curve",), model=True)

@@ -29,7 +29,7 @@ from pipelines.trials.parse import ParseTrialFiles, parse_trial
 from pipelines.trials.rows import find_trial_files, read_rows
 
 HEADER = "task,trial,status,loss,test,curve,hp.rate,layers\n"
-REASON_OF_TEXT = "not a number; text (categorical) parameters are not supported"
+REASON_OF_TEXT = "not a number; the space file can declare a choice of texts"
 
 
 def parse(path: Path, description: TrialsDescription) -> tuple[list[Trial], list[tuple[int, str]]]:
