@@ -157,7 +157,8 @@ def _row(
 
 def tables(found: pd.DataFrame) -> list[str]:
     """The regrets by size of the history, as lines of a Markdown table."""
-    without = found[found["method"] == NO_PRIOR].groupby(["fold", "task"])[_COLUMNS].mean()
+    found = found.assign(mean=found[_COLUMNS].mean(axis=1))
+    without = found[found["method"] == NO_PRIOR].groupby("task")["mean"].mean().to_dict()
     lines = [
         f"| tasks | trials of each | {' | '.join(_COLUMNS)} | lower than no prior by | histories ahead |",
         f"|---|---|{'---|' * (len(_COLUMNS) + 2)}",
@@ -167,10 +168,9 @@ def tables(found: pd.DataFrame) -> list[str]:
         lines.append(f"| {method} | | {' | '.join(_estimates(rows))} | | |")
     for label, rows in found[found["method"] == PRIOR].groupby(["tasks", "trials"]):
         tasks, trials = label if isinstance(label, tuple) else (label, "")
-        of_task = rows.groupby(["fold", "task", "seed"])[_COLUMNS].mean().mean(axis=1)
-        lower = without.mean(axis=1).reindex(of_task.index.droplevel(2)).to_numpy() - of_task
-        by_history = lower.groupby(["fold", "seed"]).mean()
-        gained = estimate(cluster_means(lower, lower.index.get_level_values("fold").to_series(lower.index)))
+        lower = rows["task"].map(without) - rows["mean"]
+        by_history = lower.groupby([rows["fold"], rows["seed"]]).mean()
+        gained = estimate(cluster_means(lower, rows["fold"]))
         lines.append(
             f"| {tasks} | {trials} | {' | '.join(_estimates(rows))} | {_shown(gained)} | "
             f"{int((by_history > 0).sum())} of {len(by_history)} |"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import optuna
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 from optuna.trial import TrialState, create_trial
 
 from hyperbo.data.search_space import SearchSpace
@@ -45,15 +44,18 @@ def tpe_rows(
         )
         for _ in range(min(trials, len(task.y))):
             asked = study.ask(distributions)
-            apart = np.sum((task.x - _point(space, asked.params)) ** 2, axis=1)
+            x = space.to_unit(space.codes([asked.params]))[0]
+            apart = np.sum((task.x - x) ** 2, axis=1)
             row = int(np.argmin(np.where(left, apart, np.inf)))
             left[row] = False
             rows.append(row)
             # A failed trial is left out by the sampler.
             study.tell(asked, state=TrialState.FAIL)
-            values = _values(space, task.x[row])
-            known = {name: distributions[name] for name in values}
-            study.add_trial(create_trial(value=float(told[row]), params=values, distributions=known))
+            # What is inactive is missing, and a constant may have no distribution.
+            (values,) = space.values(space.from_unit(task.x[row : row + 1]))
+            known = {name: distributions[name] for name in distributions if name in values}
+            params = {name: values[name] for name in known}
+            study.add_trial(create_trial(value=float(told[row]), params=params, distributions=known))
     return np.array(rows, np.int64)
 
 
@@ -66,11 +68,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         optuna.logging.set_verbosity(before)
-
-
-def _point(space: SearchSpace, values: dict[str, Any]) -> Float64[np.ndarray, " d"]:
-    return space.to_unit(np.array([[values[name] for name in space.names]], np.float64))[0]
-
-
-def _values(space: SearchSpace, x: Float64[np.ndarray, " d"]) -> dict[str, Any]:
-    return dict(zip(space.names, space.from_unit(x[None])[0].tolist(), strict=True))
