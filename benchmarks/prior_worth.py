@@ -4,8 +4,8 @@
     python -m benchmarks.prior_worth tables --out FOLDER
 
 `measure` leaves task datasets (or tasks, where they share none) out one by one, as `hyperbo prior train` does
-to say what a prior is worth. Of the others it draws some tasks and of each some trials, as if they were all
-of a history; trains a prior as `hyperbo prior train` does; and tunes what was left out. Beside it: the tuner
+to say what a prior is worth. Of the others it draws some tasks and of each some trials, as if a user had no
+more; trains a prior as `hyperbo prior train` does; and tunes what was left out. Beside it: the tuner
 without a prior, which is the mixture of uninformed processes alone, and random search. Smaller draws are
 parts of larger ones. `tables` prints what `measure` left in a folder.
 """
@@ -27,7 +27,7 @@ import jax  # noqa: E402 - after the devices are set
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from flows.experiments.choose_training import choose_method, usable_history  # noqa: E402
+from flows.experiments.choose_training import choose_method, usable_tasks  # noqa: E402
 from flows.experiments.make_prior import PREPARATION, warping_of  # noqa: E402
 from flows.experiments.worth import LeftOut, left_out, regrets_of, tuner_rows  # noqa: E402
 from flows.process.progress import say  # noqa: E402
@@ -47,7 +47,7 @@ PRIOR, NO_PRIOR, RANDOM = "prior", "no prior", "random search"
 _COLUMNS = [f"after {budget}" for budget in BUDGETS]
 
 
-def small_history(
+def small_data(
     training: TuningData, warping: OutputWarping, tasks: int, trials: int, seed: int, fold: int
 ) -> TuningData:
     """Some trials of some tasks, their values mapped over these trials alone; blocks are left out."""
@@ -73,12 +73,12 @@ def _some_trials(task: Task, rows: np.ndarray, warping: OutputWarping) -> Task:
     )
 
 
-def usable(history: TuningData) -> TuningData | None:
+def usable(drawn: TuningData) -> TuningData | None:
     """Its tasks that a prior can learn from, one included; None where there is none."""
     kept = tuple(
-        task for task in history.tasks if len(np.unique(task.objective[np.isfinite(task.objective)])) > 1
+        task for task in drawn.tasks if len(np.unique(task.objective[np.isfinite(task.objective)])) > 1
     )
-    return replace(history, tasks=kept) if kept else None
+    return replace(drawn, tasks=kept) if kept else None
 
 
 def measure(
@@ -88,7 +88,7 @@ def measure(
     trials: Sequence[int],
     seeds: int,
 ) -> pd.DataFrame:
-    """Regrets of all methods, a row for each fold, test task, seed and size of a history."""
+    """Regrets of all methods, a row for each fold, test task, seed and size of what was drawn."""
     chosen = left_out(data, len(data.tasks), seed=0)
     rows = [*_without_prior(data, chosen, warping, seeds)]
     for number in tasks:
@@ -109,8 +109,8 @@ def _with_priors(
             continue
         for seed in range(seeds):
             for number in trials:
-                history = small_history(fold.training, warping, tasks, number, seed, place)
-                kept = usable(history)
+                drawn = small_data(fold.training, warping, tasks, number, seed, place)
+                kept = usable(drawn)
                 if kept is not None:
                     cells.append((fold, seed, number, kept))
     method = choose_method(replace(chosen.folds[0].training, tasks=cells[0][3].tasks, blocks=())).method
@@ -156,25 +156,29 @@ def _row(
 
 
 def tables(found: pd.DataFrame) -> list[str]:
-    """The regrets by size of the history, as lines of a Markdown table."""
+    """The regrets by size of what was drawn, as lines of a Markdown table."""
     found = found.assign(mean=found[_COLUMNS].mean(axis=1))
-    without = found[found["method"] == NO_PRIOR].groupby("task")["mean"].mean().to_dict()
+    others = {
+        method: found[found["method"] == method].groupby("task")["mean"].mean().to_dict()
+        for method in (NO_PRIOR, RANDOM)
+    }
     lines = [
-        f"| tasks | trials of each | {' | '.join(_COLUMNS)} | lower than no prior by | histories ahead |",
-        f"|---|---|{'---|' * (len(_COLUMNS) + 2)}",
+        f"| tasks | trials of each | {' | '.join(_COLUMNS)} | lower than no prior by | "
+        "draws ahead | lower than random search by | draws ahead |",
+        f"|---|---|{'---|' * (len(_COLUMNS) + 4)}",
     ]
     for method in (RANDOM, NO_PRIOR):
         rows = found[found["method"] == method]
-        lines.append(f"| {method} | | {' | '.join(_estimates(rows))} | | |")
+        lines.append(f"| {method} | | {' | '.join(_estimates(rows))} | | | | |")
     for label, rows in found[found["method"] == PRIOR].groupby(["tasks", "trials"]):
         tasks, trials = label if isinstance(label, tuple) else (label, "")
-        lower = rows["task"].map(without) - rows["mean"]
-        by_history = lower.groupby([rows["fold"], rows["seed"]]).mean()
-        gained = estimate(cluster_means(lower, rows["fold"]))
-        lines.append(
-            f"| {tasks} | {trials} | {' | '.join(_estimates(rows))} | {_shown(gained)} | "
-            f"{int((by_history > 0).sum())} of {len(by_history)} |"
-        )
+        compared = []
+        for of_other in others.values():
+            lower = rows["task"].map(of_other) - rows["mean"]
+            by_draw = lower.groupby([rows["fold"], rows["seed"]]).mean()
+            gained = estimate(cluster_means(lower, rows["fold"]))
+            compared += [_shown(gained), f"{int((by_draw > 0).sum())} of {len(by_draw)}"]
+        lines.append(f"| {tasks} | {trials} | {' | '.join([*_estimates(rows), *compared])} |")
     return lines
 
 
@@ -194,7 +198,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    measured = commands.add_parser("measure", help="train priors on small histories, and tune with them")
+    measured = commands.add_parser("measure", help="train priors on few tasks and trials, and tune with them")
     measured.add_argument("--data", type=Path, required=True, help="the data folder")
     measured.add_argument("--dataset", required=True, help="such as pd1/mini:1.0.0")
     measured.add_argument("--tasks", type=int, nargs="+", default=TASKS)
@@ -205,7 +209,7 @@ def main() -> None:
         command.add_argument("--out", type=Path, required=True, help="folder of the results")
     options = parser.parse_args()
     if options.command == "measure":
-        data, _ = usable_history(load_history(options.dataset, options.data))
+        data, _ = usable_tasks(load_tasks(options.dataset, options.data))
         warping = output_warping(warping_of(options.dataset, options.data))
         found = measure(data, warping, options.tasks, options.trials, options.seeds)
         options.out.mkdir(parents=True, exist_ok=True)
@@ -217,7 +221,7 @@ def main() -> None:
         print("\n".join([path.stem, "", *tables(pd.read_csv(path)), ""]))
 
 
-def load_history(dataset: str, data_dir: Path) -> TuningData:
+def load_tasks(dataset: str, data_dir: Path) -> TuningData:
     """A version as `hyperbo prior train` reads it."""
     from pd1_builder import load
 

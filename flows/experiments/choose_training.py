@@ -1,4 +1,4 @@
-"""How a prior for tuning is trained: what of a history can be used, by which method, for how long."""
+"""How a prior for tuning is trained: on which tasks, by which method, for how long."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from hyperbo.storage.printable import count
 # Adam steps at most, and tasks drawn in each where there are more: a prior takes seconds however many tasks
 # there are, and is no worse for it (docs/decisions/prior-worth.md).
 STEPS, TASKS_PER_STEP = 2_000, 8
+# Below so many trials in all, priors were rarely ahead of none (docs/decisions/prior-worth.md).
+FEWEST_TRIALS = 50
 # The names that messages list, at most.
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class ChosenMethod:
-    """A method for a history, and why.
+    """A method for some training tasks, and why.
 
     Attributes:
       name: such as `H-NLL`.
@@ -36,12 +38,12 @@ class ChosenMethod:
 
 
 def choose_method(data: TuningData, wanted: str | None = None) -> ChosenMethod:
-    """Choose how a prior is trained on a history.
+    """Choose how a prior is trained on past trials.
 
     By default this is H-NLL, with matched inputs too: on PD1 mini H-EKL was no better where it can be used.
 
     Args:
-      data: the history.
+      data: the training tasks.
       wanted: name of the method that the user wants; None: the choice is free.
 
     Raises:
@@ -75,11 +77,11 @@ def choose_method(data: TuningData, wanted: str | None = None) -> ChosenMethod:
     return ChosenMethod(name, method, reason)
 
 
-def usable_history(data: TuningData) -> tuple[TuningData, list[str]]:
+def usable_tasks(data: TuningData) -> tuple[TuningData, list[str]]:
     """The tasks that a prior can learn from, and lines on those that are left out.
 
     Args:
-      data: a history by the preparation `online`: infeasible trials have no objective.
+      data: tasks by the preparation `online`: infeasible trials have no objective.
 
     Returns:
       The tasks with at least two different objective values, and what is said of the others.

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from flows.experiments.arms import at_most_steps
-from flows.experiments.choose_training import choose_method, usable_history
+from flows.experiments.choose_training import choose_method, usable_tasks
 from flows.experiments.worth import LeftOut, left_out, worth_of
 from flows.process.progress import progress_line, say
 from hyperbo.bayesopt.online_methods import Retrained
@@ -111,7 +111,7 @@ def train_prior(
       NotAvailableError: there is no such version.
       TrainingError: the training gave no usable prior.
     """
-    data, left_aside = usable_history(load(dataset, PREPARATION, data_dir=data_dir))
+    data, left_aside = usable_tasks(load(dataset, PREPARATION, data_dir=data_dir))
     chosen = choose_method(data, method)
     for said in (*left_aside, chosen.reason):
         say(said)
@@ -144,6 +144,8 @@ def _trained(
 ) -> tuple[Job, Pretrained, Worth | None]:
     """The prior of all tasks, and what priors like it are worth; they are trained as one batch."""
     folds = tested.folds if tested is not None else ()
+    if not isinstance(settings.method, HNLL):
+        folds = tuple(fold for fold in folds if fold.training.complete_blocks)
     jobs = [Job(data, seed), *(Job(fold.training, seed) for fold in folds)]
     label = f"train {name}" + (f", and {count(len(folds), 'prior')} to measure it" if folds else "")
     with progress_line(label, "steps") as progress:
@@ -160,7 +162,7 @@ def _trained(
         say("its worth cannot be measured: no prior could be trained with a part left out")
         return jobs[0], trained, None
     left = replace(tested, folds=tuple(fold for fold, _ in usable))
-    with progress_line("measure what it is worth", "tasks") as progress:
+    with progress_line("measure what it is worth", "runs") as progress:
         measured = worth_of(left, [gp for _, gp in usable], output_warping(warping), progress)
     return jobs[0], trained, measured
 

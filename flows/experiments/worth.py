@@ -1,4 +1,4 @@
-"""What a prior is worth, measured before it is used: tasks of its own history are left out one by one."""
+"""What a prior is worth, measured before it is used: its own training tasks are left out one by one."""
 
 from __future__ import annotations
 
@@ -94,19 +94,21 @@ def worth_of(
       chosen: the folds.
       priors: of each fold, trained on its training tasks by the preparation `online`.
       warping: of the objective.
-      progress: called with tasks done and in all.
+      progress: called with runs done and in all; a run of each method on a task counts, TPE's as one.
     """
     tested = [(fold, task) for fold in chosen.folds for task in fold.tests]
+    runs = 3 * len(tested)
     of_prior = tuner_rows(
         [(gp, task) for fold, gp in zip(chosen.folds, priors, strict=True) for task in fold.tests],
         warping,
         PRIOR_WEIGHT,
         chosen.seed,
+        lambda done, _: progress(done, runs),
     )
     of_average = _average_rows(chosen, warping)
     found: dict[str, list[Float64[np.ndarray, " b"]]] = {PRIOR: [], RANDOM: [], AVERAGE: [], TPE: []}
     for number, (fold, task) in enumerate(tested):
-        progress(number, len(tested))
+        progress(2 * len(tested) + number, runs)
         regrets = regrets_of(task, warping)
         found[PRIOR].append(regret_after(regrets, of_prior[number]))
         found[AVERAGE].append(regret_after(regrets, of_average[number]))
@@ -118,7 +120,7 @@ def worth_of(
             ]
         )
         found[TPE].append(regret_after(regrets, rows).mean(axis=0))
-    progress(len(tested), len(tested))
+    progress(runs, runs)
     return measure_worth(
         {name: np.stack(values) for name, values in found.items()},
         [fold.name for fold, _ in tested],
@@ -135,7 +137,11 @@ def regrets_of(task: Task, warping: OutputWarping) -> Float64[np.ndarray, " n"]:
 
 @double_precision
 def tuner_rows(
-    priors: Sequence[tuple[GaussianProcess, Task]], warping: OutputWarping, prior_weight: float, seed: int
+    priors: Sequence[tuple[GaussianProcess, Task]],
+    warping: OutputWarping,
+    prior_weight: float,
+    seed: int,
+    progress: Progress = no_progress,
 ) -> Int64[np.ndarray, "runs t"]:
     """The recorded trials that the tuner tries on each task with its prior, as many as the largest budget.
 
@@ -144,13 +150,14 @@ def tuner_rows(
       warping: of the objective.
       prior_weight: of the priors in their mixtures.
       seed: of the runs; it decides between equal candidates.
+      progress: called with runs done and in all.
     """
     runs = []
     for gp, task in priors:
         recorded, infeasible_below = recorded_task(task, warping)
         policy = TunerPolicy(jax.tree.map(jnp.asarray, gp), jnp.asarray(infeasible_below), prior_weight)
         runs.append(Run(policy, recorded, seed))
-    return simulate(runs, max(BUDGETS)).require_usable().choices
+    return simulate(runs, max(BUDGETS), progress=progress).require_usable().choices
 
 
 def _average_rows(chosen: LeftOut, warping: OutputWarping) -> Int64[np.ndarray, "runs t"]:

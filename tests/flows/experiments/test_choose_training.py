@@ -1,4 +1,4 @@
-"""What of a history can be used, and by which method a prior is trained on it."""
+"""Which tasks a prior can be trained on, and by which method."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
 
-from flows.experiments.choose_training import TASKS_PER_STEP, choose_method, usable_history
+from flows.experiments.choose_training import TASKS_PER_STEP, choose_method, usable_tasks
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError
 
@@ -44,8 +44,8 @@ def test_the_user_may_want_another_method_where_it_can_be_trained():
         choose_method(DATA, "STBO")
 
 
-def test_a_history_without_faults_is_used_as_it_is():
-    data, lines = usable_history(DATA)
+def test_tasks_without_faults_are_used_as_they_are():
+    data, lines = usable_tasks(DATA)
     assert data is DATA
     assert lines == []
 
@@ -59,7 +59,7 @@ def test_a_history_without_faults_is_used_as_it_is():
     ],
 )
 def test_a_task_that_teaches_nothing_is_left_out_with_its_name_and_the_reason(objective, reason):
-    data, lines = usable_history(with_objective(MATCHED, 0, objective))
+    data, lines = usable_tasks(with_objective(MATCHED, 0, objective))
     assert [task.name for task in data.tasks] == ["t1", "t2"]
     # Only one task of the matched block is left.
     assert data.blocks == ()
@@ -72,29 +72,29 @@ def test_one_task_alone_is_refused():
     with pytest.raises(
         InvalidInputError, match=r"case/tiny:1\.0\.0: one task only, 't1'.*; add the trials of"
     ):
-        usable_history(DATA.with_tasks(DATA.tasks[1:2]))
+        usable_tasks(DATA.with_tasks(DATA.tasks[1:2]))
 
 
-def test_a_history_of_failures_is_refused():
+def test_failures_alone_are_refused():
     data = DATA
     for place in range(3):
         data = with_objective(data, place, np.nan)
     with pytest.raises(InvalidInputError, match=r"none of 22 trials of the 3 tasks has a value"):
-        usable_history(data)
+        usable_tasks(data)
 
 
-def test_a_history_with_one_task_to_learn_from_is_refused_with_the_reasons():
+def test_one_task_to_learn_from_is_refused_with_the_reasons():
     data = with_objective(with_objective(DATA, 0, 0.5), 1, np.nan)
     with pytest.raises(
         InvalidInputError, match=r"1 task to learn from.*same in all trials: t0.*value: t1; add"
     ):
-        usable_history(data)
+        usable_tasks(data)
 
 
 def test_many_tasks_that_teach_nothing_are_named_in_part():
     data = tuning_data((5,) * 9)
     for place in range(6):
         data = with_objective(data, place, 1.0)
-    _, (line,) = usable_history(data)
+    _, (line,) = usable_tasks(data)
     assert "6 tasks" in line
     assert "t0, t1, t2 and 3 more" in line
