@@ -10,7 +10,7 @@ import numpy as np
 from gp_cases import make_task
 from tuning_priors import prior_over
 
-from hyperbo.bayesopt.history import History, padded
+from hyperbo.bayesopt.history import History, PaddedHistory, padded
 from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data.warping import output_warping
 from hyperbo.gp.numerics import double_precision
@@ -29,12 +29,15 @@ TRIALS, WEIGHT = 8, 0.9
 def plain_rows() -> list[int]:
     """Trials by the acquisition function of the tuner, on the history so far alone."""
     rows: list[int] = []
+    box = Box(jnp.zeros(2), jnp.ones(2))
+
+    @jax.jit
+    def score(history: PaddedHistory) -> jax.Array:
+        return acquisition_of(PRIOR.gp, history, box, "kriging_believer", True, WEIGHT)(jnp.asarray(X))
+
     for _ in range(TRIALS):
         y = np.where(np.isfinite(LOSS), -np.log(LOSS + 1e-10), np.nan)
-        history = padded(History(X[rows], y[rows], X[:0]), TRIALS)
-        box = Box(jnp.zeros(2), jnp.ones(2))
-        score = acquisition_of(PRIOR.gp, history, box, "kriging_believer", True, WEIGHT)
-        scores = np.asarray(score(jnp.asarray(X))).copy()
+        scores = np.array(score(padded(History(X[rows], y[rows], X[:0]), TRIALS)))
         scores[rows] = -np.inf
         rows.append(int(np.argmax(scores)))
     return rows
