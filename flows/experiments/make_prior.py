@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from flows.experiments.arms import at_most_steps
-from flows.experiments.choose_training import choose_method, usable_tasks
+from flows.experiments.choose_training import choose_method, few_trials, usable_tasks
 from flows.experiments.worth import LeftOut, left_out, worth_of
 from flows.process.progress import progress_line, say
 from hyperbo.bayesopt.online_methods import Retrained
@@ -106,14 +106,14 @@ def train_prior(
       The prior's identifier in the catalogue.
 
     Raises:
-      InvalidInputError: the method or the line is unknown, the version has no matched inputs for H-EKL, too
-        few of its tasks can be used, or the catalogue cannot be written.
+      InvalidInputError: the method or the line is unknown, the version has no matched inputs for H-EKL, no
+        task can be used, a single one cannot be measured, or the catalogue cannot be written.
       NotAvailableError: there is no such version.
       TrainingError: the training gave no usable prior.
     """
-    data, left_aside = usable_tasks(load(dataset, PREPARATION, data_dir=data_dir))
+    data, left_aside = usable_tasks(load(dataset, PREPARATION, data_dir=data_dir, skip_empty_tasks=True))
     chosen = choose_method(data, method)
-    for said in (*left_aside, chosen.reason):
+    for said in (*left_aside, *few_trials(data), chosen.reason):
         say(said)
     settings = with_steps(chosen.method, steps)
     assert isinstance(settings, Retrained)
@@ -135,7 +135,7 @@ def train_prior(
     for said in measured.lines() if measured is not None else ():
         say(said)
     if measured is not None and measured.verdict == "does not help":
-        say("warning: it is in service all the same; its mixture limits the harm, but no prior may do better")
+        say("warning: it is in service all the same; tune by Optuna's TPE, or train again with more tasks")
     return identifier
 
 

@@ -15,6 +15,7 @@ from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data.folds import Fold, all_but_test_task, held_out_related
 from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.data.warping import OutputWarping
+from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.measures.worth import (
     AVERAGE,
     BUDGETS,
@@ -65,10 +66,19 @@ def left_out(data: TuningData, most: int, seed: int) -> LeftOut:
     test task would be trained on, or nothing could be said of how sure the result is.
 
     Args:
-      data: all tasks; at least two.
+      data: all tasks.
       most: how many folds are drawn at most. Of a fold's tasks at most `TESTS_PER_FOLD` are drawn.
       seed: of the draws.
+
+    Raises:
+      InvalidInputError: there is one task only.
     """
+    if len(data.tasks) == 1:
+        raise InvalidInputError(
+            f"one task only, {data.tasks[0].name!r}: what a prior is worth is measured on a task left out",
+            where=data.provenance.dataset,
+            fix="add the trials of another task, or measure nothing: --worth 0",
+        )
     shared = _FEWEST_DATASETS <= len(data.task_datasets) < len(data.tasks)
     folds = held_out_related(data) if shared else all_but_test_task(data)
     random = np.random.default_rng([seed, zlib.crc32(b"worth")])

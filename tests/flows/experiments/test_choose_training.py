@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
 
-from flows.experiments.choose_training import TASKS_PER_STEP, choose_method, usable_tasks
+from flows.experiments.choose_training import (
+    FEWEST_TRIALS,
+    TASKS_PER_STEP,
+    choose_method,
+    few_trials,
+    usable_tasks,
+)
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError
 
@@ -68,13 +74,6 @@ def test_a_task_that_teaches_nothing_is_left_out_with_its_name_and_the_reason(ob
     assert reason in line
 
 
-def test_one_task_alone_is_refused():
-    with pytest.raises(
-        InvalidInputError, match=r"case/tiny:1\.0\.0: one task only, 't1'.*; add the trials of"
-    ):
-        usable_tasks(DATA.with_tasks(DATA.tasks[1:2]))
-
-
 def test_failures_alone_are_refused():
     data = DATA
     for place in range(3):
@@ -83,12 +82,18 @@ def test_failures_alone_are_refused():
         usable_tasks(data)
 
 
-def test_one_task_to_learn_from_is_refused_with_the_reasons():
+def test_tasks_that_teach_nothing_alone_are_refused_with_the_reasons():
     data = with_objective(with_objective(DATA, 0, 0.5), 1, np.nan)
-    with pytest.raises(
-        InvalidInputError, match=r"1 task to learn from.*same in all trials: t0.*value: t1; add"
-    ):
+    data = with_objective(data, 2, np.array([0.5, *[np.nan] * 6]))
+    said = r"no task to learn from: .*same in all trials: t0; .*has a value: t1; .*single trial .*: t2; add"
+    with pytest.raises(InvalidInputError, match=said):
         usable_tasks(data)
+
+
+def test_few_trials_in_all_are_said_with_what_was_measured_of_as_few():
+    (line,) = few_trials(DATA)
+    assert "3 tasks with 22 trials" in line
+    assert few_trials(tuning_data((FEWEST_TRIALS - 20, 20))) == []
 
 
 def test_many_tasks_that_teach_nothing_are_named_in_part():

@@ -161,7 +161,7 @@ def test_training_says_why_and_what_the_prior_is_worth_and_info_shows_it_again(o
     assert "share 30 inputs" in decision.evidence["chosen"]
 
 
-def test_trials_that_teach_nothing_are_refused_before_anything_is_trained(tmp_path, own_version):
+def test_one_task_is_refused_before_anything_is_trained(tmp_path, own_version):
     data, _, _ = own_version
     alone = tmp_path / "one.csv"
     inbox = (tmp_path / "inbox/first.csv").read_text().splitlines()
@@ -172,5 +172,5 @@ def test_trials_that_teach_nothing_are_refused_before_anything_is_trained(tmp_pa
     )
     assert added.exit_code == 0, added.output
     with pytest.raises(InvalidInputError, match=r"trials/alone:1\.0\.0: one task only"):
-        train_prior(tmp_path / "priors", "own/alone", "trials/alone:1.0.0", data_dir=data)
+        train_prior(tmp_path / "priors", "own/alone", "trials/alone:1.0.0", data_dir=data, worth=10)
     assert not (tmp_path / "priors").exists()

@@ -12,6 +12,7 @@ from multi_task_cases import bowls
 from flows.experiments.worth import TESTS_PER_FOLD, left_out, worth_of
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.data.warping import output_warping
+from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.measures.worth import METHODS, PRIOR, RANDOM
 from hyperbo.methods import HNLL
 from hyperbo.pretrain import Job, NLLTraining
@@ -51,6 +52,14 @@ def test_a_seed_draws_the_folds_and_of_large_ones_the_tasks():
         return [(fold.name, *(task.name for task in fold.tests)) for fold in chosen.folds]
 
     assert names(first) == names(again) != names(other)
+
+
+def test_one_task_has_no_other_to_be_measured_on():
+    data = tuning_data()
+    with pytest.raises(
+        InvalidInputError, match=r"case/tiny:1\.0\.0: one task only, 't1'.*; add the trials of"
+    ):
+        left_out(data.with_tasks(data.tasks[1:2]), 10, seed=0)
 
 
 @pytest.mark.slow
