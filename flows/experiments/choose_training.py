@@ -72,7 +72,8 @@ def choose_method(data: TuningData, wanted: str | None = None) -> ChosenMethod:
     if wanted is not None:
         return ChosenMethod(name, method, f"{name}, as asked")
     if not inputs:
-        return ChosenMethod(name, method, f"{name}: {_tasks(data)} share no input")
+        why = f"{_tasks(data)} share no input" if len(data.tasks) > 1 else "there is one task"
+        return ChosenMethod(name, method, f"{name}: {why}")
     reason = (
         f"{name}: tasks share {count(inputs, 'input')}, but H-EKL, which needs that, was measured no better"
     )

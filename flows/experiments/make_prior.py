@@ -112,13 +112,14 @@ def train_prior(
       TrainingError: the training gave no usable prior.
     """
     data, left_aside = usable_tasks(load(dataset, PREPARATION, data_dir=data_dir, skip_empty_tasks=True))
-    chosen = choose_method(data, method)
-    for said in (*left_aside, *few_trials(data), chosen.reason):
+    for said in (*left_aside, *few_trials(data)):
         say(said)
+    chosen = choose_method(data, method)
+    tested = left_out(data, worth, seed) if worth else None
+    say(chosen.reason)
     settings = with_steps(chosen.method, steps)
     assert isinstance(settings, Retrained)
     warping = warping_of(dataset, data_dir)
-    tested = left_out(data, worth, seed) if worth else None
     job, trained, measured = _trained(data, chosen.name, settings, warping, tested, seed)
     prior = prior_of_job(chosen.name, settings, job, "", warping, trained)
     evidence: dict[str, Any] = {

@@ -150,20 +150,17 @@ class Worth:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in cells
         ]
-        lower = ", ".join(f"than {name} by {_shown(self.ahead_by[name])}" for name in WITHOUT_PAST_TRIALS)
+        others = [name for name in METHODS if name != PRIOR]
+        apart = ", ".join(f"{name} {_shown(self.ahead_by[name])}" for name in others)
         said = {
-            "helps": "the prior helps",
-            "does not help": "the prior does not help",
-            "cannot be told": "whether the prior helps cannot be told",
+            "helps": "the prior helps: it is ahead of random search and TPE",
+            "does not help": "the prior does not help: it is not ahead of random search and TPE",
+            "cannot be told": "whether the prior helps cannot be told: to random search or TPE, an interval "
+            + ("includes 0" if self.folds > 1 else "needs two parts left out"),
         }[self.verdict]
-        return [head, unit, *table, f"{said}: its mean regret is lower {lower}", *self._average()]
-
-    def _average(self) -> list[str]:
-        """A line where the simplest use of past trials is ahead."""
-        if not self.ahead_by[AVERAGE].upper < 0.0:
-            return []
-        lower = _shown(_negative(self.ahead_by[AVERAGE]))
-        return [f"the best-average order is ahead of it on these trials: lower by {lower}"]
+        better = self.ahead_by[AVERAGE].upper < 0.0
+        ahead = [f"the {AVERAGE} is ahead of it on these trials"] if better else []
+        return [head, unit, *table, f"behind the prior, mean over the budgets: {apart}", said, *ahead]
 
 
 def measure_worth(
@@ -205,10 +202,6 @@ def measure_worth(
 
 def _estimate(values: Mapping[str, float | None]) -> Estimate:
     return Estimate(**{name: math.nan if each is None else each for name, each in values.items()})
-
-
-def _negative(found: Estimate) -> Estimate:
-    return Estimate(-found.mean, -found.upper, -found.lower)
 
 
 def _shown(found: Estimate) -> str:

@@ -161,6 +161,15 @@ def test_training_says_why_and_what_the_prior_is_worth_and_info_shows_it_again(o
     assert "share 30 inputs" in decision.evidence["chosen"]
 
 
+@pytest.mark.slow
+def test_h_ekl_is_measured_on_what_shares_inputs_without_the_part_left_out(own_version, tmp_path, capsys):
+    data, reference, _ = own_version
+    train_prior(tmp_path / "priors", "own/h-ekl", reference, "H-EKL", data_dir=data, worth=2)
+    said = capsys.readouterr().out
+    assert "H-EKL, as asked: tasks share 30 inputs" in said
+    assert "worth: 2 tasks of 3" in said
+
+
 def test_one_task_is_refused_before_anything_is_trained(tmp_path, own_version):
     data, _, _ = own_version
     alone = tmp_path / "one.csv"

@@ -101,6 +101,7 @@ def test_the_evidence_is_plain_json_and_gives_the_same_lines():
     assert "4 task datasets of 9, drawn by seed 3" in text
     assert "the prior helps" in text
     assert "the best-average order is ahead" in text
+    assert "is ahead of it on" not in "\n".join(worth(prior=0.1, random=0.6, tpe=0.5).lines())
 
 
 def test_one_fold_has_no_interval_and_no_verdict():
