@@ -160,6 +160,12 @@ def data_info(reference: Reference, data: DataDir = None) -> None:
     for file in manifest.raw_files:
         rows = "" if file.rows is None else f" {file.rows} rows,"
         typer.echo(f"from {printable(file.name)},{rows} sha256 {file.sha256}")
+    for each in manifest.exports:
+        kept = f" in {printable(each.raw_file)}" if each.raw_file else ""
+        typer.echo(
+            f"export {printable(each.name)}, {each.known} rows known, {each.new} new{kept}, "
+            f"sha256 {each.sha256}"
+        )
     if manifest.space:
         for each in manifest.space.parameters:
             typer.echo(printable(f"parameter {each.name}: {each.summary}"))

@@ -129,7 +129,10 @@ def table(view: View) -> Any:
             trial.status,
             "" if trial.objective is None else f"{trial.objective:.5g}",
             "" if seconds is None else f"{seconds:.1f}",
-            *(_short(trial.hyperparameters[name]) for name in view.columns),
+            *(
+                _short(trial.hyperparameters[name]) if name in trial.hyperparameters else ""
+                for name in view.columns
+            ),
         ]
         made.add_row(*map(Text, row), style="bold" if trial is best else None)
     return made
@@ -143,12 +146,13 @@ def best_trial(view: View) -> TuningTrial | ShownTrial | None:
 
 
 def described(trial: TuningTrial | ShownTrial, names: Sequence[str]) -> str:
-    """Some hyperparameters of a trial as text.
+    """Some hyperparameters of a trial as text, without those that are inactive.
 
     >>> described(ShownTrial(0, {"rate": 0.0123456, "layers": 3, "power": 1.0}, "running", None), ["rate"])
     'rate=0.01235'
     """
-    return " ".join(f"{name}={_short(trial.hyperparameters[name])}" for name in names)
+    shown = (name for name in names if name in trial.hyperparameters)
+    return " ".join(f"{name}={_short(trial.hyperparameters[name])}" for name in shown)
 
 
 def _short(value: Any) -> str:

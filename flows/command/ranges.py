@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
 
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.storage.validation import field_path, read_toml, validated
@@ -128,12 +130,13 @@ def _value(text: str) -> int | float | str:
 
 
 def _distribution(space: SearchSpace, name: str, said: Any, where: str) -> BaseDistribution:
+    known = space.parameter(name) if name in space.names else None
     try:
         if isinstance(said, _Range):
-            return _of_range(space, name, said, where)
+            return _of_range(known, said, where)
         if isinstance(said, _Choices):
-            return CategoricalDistribution([_checked(each, where) for each in said.choices])
-        value = _checked(said, where)
+            return CategoricalDistribution([_level(known, _checked(each, where)) for each in said.choices])
+        value = _level(known, _checked(said, where))
         if isinstance(value, bool | str):
             return CategoricalDistribution([value])
         return IntDistribution(value, value) if isinstance(value, int) else FloatDistribution(value, value)
@@ -143,16 +146,25 @@ def _distribution(space: SearchSpace, name: str, said: Any, where: str) -> BaseD
         raise InvalidInputError(str(error), where=where) from error
 
 
-def _of_range(space: SearchSpace, name: str, said: _Range, where: str) -> BaseDistribution:
-    known = {each.name: each.scaling for each in space.parameters}
-    if said.scaling == "log" and known.get(name, "log") != "log":
+def _level(known: Parameter | Choice | None, value: bool | int | float | str) -> bool | int | float | str:
+    """A value in the type of the prior's levels: an option has no types of its own."""
+    if isinstance(known, Choice) and known.is_text and isinstance(value, int | float):
+        return next((level for level in known.levels if level == str(value)), value)
+    if isinstance(known, Choice) and known.is_boolean and value in ("true", "false"):
+        return value == "true"
+    return value
+
+
+def _of_range(known: Parameter | Choice | None, said: _Range, where: str) -> BaseDistribution:
+    scaling = known.scaling if isinstance(known, Parameter) else None
+    if said.scaling == "log" and scaling not in ("log", None):
         raise InvalidInputError(
-            f"the prior searches {name} under {known[name]} scaling", where=where, fix="leave log out"
+            f"the prior searches {said.name} under {scaling} scaling", where=where, fix="leave log out"
         )
     _checked(said.lower, where)
     _checked(said.upper, where)
-    log = said.scaling == "log" or known.get(name) == "log"
-    if not said.integer:
+    log = said.scaling == "log" or scaling == "log"
+    if not said.integer and not (isinstance(known, Parameter) and known.integer):
         return FloatDistribution(said.lower, said.upper, log=log)
     if not (said.lower.is_integer() and said.upper.is_integer()):
         raise InvalidInputError("a bound is no whole number", where=where)

@@ -136,11 +136,13 @@ class CommandTemplate:
     def arguments(self, hyperparameters: Mapping[str, Any], folder: Path) -> list[str]:
         """The words with the values of a trial; numbers as Python writes them, without rounding.
 
+        In place of a parameter that is inactive in the trial, there is nothing.
+
         >>> template = CommandTemplate.of("echo --lr={rate} '{{x}}'", ["rate"], [])
         >>> template.arguments({"rate": 1e-05}, Path())
         ['echo', '--lr=1e-05', '{x}']
         """
-        values = {name: hyperparameters[name] for name in self.names}
+        values = {name: hyperparameters.get(name, "") for name in self.names}
         texts = {name: each if isinstance(each, str) else repr(each) for name, each in values.items()}
         return [_filled(word, {**texts, TRIAL_FOLDER: str(folder)}) for word in self.words]
 

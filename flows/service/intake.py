@@ -138,7 +138,8 @@ def _usable(
 ) -> list[Path]:
     """The files of the inbox that are new, can be read and were not refused before, on this machine."""
     is_known = can_be_added(service.dataset)
-    held = {file.sha256 for file in intake.manifest.raw_files} if intake.manifest else set()
+    manifest = intake.manifest
+    held = {file.sha256 for file in (*manifest.raw_files, *manifest.exports)} if manifest else set()
     usable = []
     for file in inbox:
         if is_known is None or not is_known(Path(file.name)):

@@ -11,7 +11,7 @@ from hyperbo.acquisition.functions import (
     ONLINE_UCB_COEFFICIENT,
     PI_THRESHOLD,
 )
-from hyperbo.acquisition.maximise import Maximum, climb, maximise
+from hyperbo.acquisition.maximise import Maximum, climb, climb_each, maximise
 
 __all__ = [
     "ACQUISITIONS",
@@ -21,5 +21,6 @@ __all__ = [
     "Maximum",
     "acquisition_values",
     "climb",
+    "climb_each",
     "maximise",
 ]

@@ -117,6 +117,19 @@ def climb(
     Returns:
       The best point reached from any start, and its score.
     """
+    found, scores = climb_each(acquisition, x, iterations)
+    best = jnp.argmax(scores)
+    return found[best], scores[best]
+
+
+@jax.jit
+def climb_each(
+    acquisition: Callable[[Array], Array], x: Float[Array, "s d"], iterations: Int[Array, ""]
+) -> tuple[Float[Array, "s d"], Float[Array, " s"]]:
+    """As `climb`, the point reached from each start, and its score: -inf where it is not finite at the start.
+
+    Rows keep their places. So each row of `acquisition` may be a function of its own.
+    """
 
     def losses(x: Float[Array, "s d"]) -> Float[Array, " s"]:
         loss = -acquisition(x)
@@ -154,8 +167,7 @@ def climb(
     found = lax.while_loop(
         proceed, iterate, _Search(x, loss, gradient, no_pairs, no_pairs, moving, jnp.asarray(0))
     )
-    best = jnp.argmin(found.loss)
-    return found.x[best], -found.loss[best]
+    return found.x, -found.loss
 
 
 def _direction(search: _Search) -> Float[Array, "s d"]:

@@ -48,7 +48,7 @@ class SearchSpace:
             raise InvalidInputError("all parameters are constants", fix="declare one that varies")
         if len(set(self.columns)) != len(self.columns):
             raise InvalidInputError(f"names of columns repeat: {', '.join(self.columns)}")
-        for place in self._parents_first:
+        for place in self.parents_first:
             parameter, parent = self.parameters[place], self._parents[place]
             if parameter.condition is not None:
                 try:
@@ -115,7 +115,7 @@ class SearchSpace:
         return tuple(parents)
 
     @cached_property
-    def _parents_first(self) -> tuple[int, ...]:
+    def parents_first(self) -> tuple[int, ...]:
         """The places of all parameters, each after its parent."""
         order: list[int] = []
         while len(order) < len(self.parameters):
@@ -137,12 +137,27 @@ class SearchSpace:
     def active(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, "n p"]:
         """Which parameters are active at points, by the codes of their parents."""
         active = np.ones(codes.shape, bool)
-        for place in self._parents_first:
+        for place in self.parents_first:
             condition, parent = self.parameters[place].condition, self._parents[place]
             if condition is not None:
                 met = self.parameters[parent].meets(condition, codes[:, parent])
                 active[:, place] = active[:, parent] & met
         return active
+
+    def is_active(self, name: str, values: Mapping[str, Value]) -> bool:
+        """Whether a parameter is active, given values of others; it is not where its parent has none.
+
+        Numbers may lie outside of their ranges.
+        """
+        place = self.names.index(name)
+        condition, parent = self.parameters[place].condition, self.parameters[self._parents[place]]
+        if condition is None:
+            return True
+        if parent.name not in values or not self.is_active(parent.name, values):
+            return False
+        value = values[parent.name]
+        code = parent.code(value) if isinstance(parent, Choice) else float(value)
+        return bool(parent.meets(condition, np.array([code]))[0])
 
     def codes(self, points: Sequence[Mapping[str, Value]]) -> Float64[np.ndarray, "n p"]:
         """The codes of points given by their values; a value of an inactive parameter does not count.
@@ -153,7 +168,7 @@ class SearchSpace:
         """
         codes = np.full((len(points), len(self.parameters)), np.nan)
         for row, values in enumerate(points):
-            for place in self._parents_first:
+            for place in self.parents_first:
                 codes[row, place] = self._code(values, place, codes[row])
             unknown = values.keys() - set(self.names)
             if unknown:

@@ -52,7 +52,7 @@ def union(spaces: Sequence[SearchSpace]) -> SearchSpace:
 
 def into_union(
     x: Float64[np.ndarray, "n d"], space: SearchSpace, united: SearchSpace
-) -> Float64[np.ndarray, "n d"]:
+) -> Float64[np.ndarray, "n e"]:
     """Inputs in a space's unit cube as points of the unit cube of a space that contains it.
 
     Under equal scalings the map is affine in every coordinate, so no raw value is rounded on the way; inputs

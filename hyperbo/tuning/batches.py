@@ -1,8 +1,8 @@
 """Trials that run at the same time: how the running trials change the next proposal.
 
-Every strategy gives an acquisition function of the region's unit cube. Without running trials the first three
-strategies are the expected improvement of the mixture (`hyperbo.tuning.mixture`), or, for the prior alone,
-GP-UCB, Eq. 21 (acfun-ucb), with the paper's online coefficient.
+Every strategy gives an acquisition function of the prior's coordinates. Without running trials the first
+three are the expected improvement of the mixture (`hyperbo.tuning.mixture`), or, for the prior alone, GP-UCB,
+Eq. 21 (acfun-ucb), with the paper's online coefficient.
 """
 
 from __future__ import annotations
@@ -59,15 +59,28 @@ class Box:
 
 
 @pytree
-class InBox:
-    """A score as a function of the region's unit cube; `inner` is that of the prior's coordinates."""
+class Anchored:
+    """A score as a function of the region's unit cube, of which each row moves some coordinates only.
 
-    inner: UpperConfidenceBound | LogImprovement
+    Attributes:
+      inner: the score, in the prior's coordinates.
+      box: the region.
+      anchors: points in the prior's coordinates.
+      moves: the coordinates in which a row leaves its anchor.
+    """
+
+    inner: Acquisition
     box: Box
+    anchors: Float[Array, "n d"]
+    moves: Bool[Array, "n d"]
+
+    def at(self, t: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """The rows in the prior's coordinates."""
+        return jnp.where(self.moves, self.box(t), self.anchors)
 
     def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
-        """The score of each point."""
-        return self.inner(self.box(t))
+        """The score of each row."""
+        return self.inner(self.at(t))
 
 
 @pytree
@@ -88,7 +101,7 @@ class LocallyPenalised:
       best: M, the largest value so far or the largest posterior mean found; `slope` is L.
     """
 
-    score: InBox
+    score: UpperConfidenceBound | LogImprovement
     centres: Float[Array, "t d"]
     pending: Bool[Array, " t"]
     mean: Float[Array, " t"]
@@ -96,15 +109,15 @@ class LocallyPenalised:
     slope: Float[Array, ""]
     best: Float[Array, ""]
 
-    def __call__(self, t: Float[Array, "n d"]) -> Float[Array, " n"]:
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
         """The penalised score of each point."""
-        apart = self.score.box(t)[:, None, :] - self.centres[None, :, :]
+        apart = x[:, None, :] - self.centres[None, :, :]
         # The root of zero has no derivative; 1e-12 is far below any distance that matters.
         distance = jnp.sqrt(jnp.sum(apart**2, axis=2) + 1e-12)
         outside = norm.logcdf((self.slope * distance - self.best + self.mean) / self.deviation)
         penalty = jnp.sum(jnp.where(self.pending, outside, 0.0), axis=1)
-        score = self.score(t)
-        is_logarithm = isinstance(self.score.inner, LogImprovement)
+        score = self.score(x)
+        is_logarithm = isinstance(self.score, LogImprovement)
         return (score if is_logarithm else _log_softplus(score)) + penalty
 
 
@@ -145,19 +158,18 @@ def acquisition_of(
 
     trials = history.ended_count + history.pending_count
     believing = lax.fori_loop(history.ended_count, trials, take, posterior)
-    return _score(believing, history, box, values, taken(posterior.mean(history.x)))
+    return _score(believing, history, values, taken(posterior.mean(history.x)))
 
 
 def sampled(
     gp: GaussianProcess,
     history: PaddedHistory,
-    box: Box,
-    t: Float[Array, "n d"],
+    x: Float[Array, "n d"],
     key: PRNGKeyArray,
     mapped: bool,
     prior_weight: float,
 ) -> Float[Array, " n"]:
-    """A function drawn from the posterior, at points of the region's unit cube: Thompson sampling.
+    """A function drawn from the posterior, at points in the prior's coordinates: Thompson sampling.
 
     Of a mixture, first a component is drawn. Running trials are ignored, because the draws of different
     trials differ (Kandasamy et al., "Parallelised Bayesian Optimisation via Thompson Sampling", AISTATS
@@ -165,27 +177,26 @@ def sampled(
     the cost.
     """
     values = conditioned_values(gp, history, mapped)
-    at = box(t[:_SAMPLED])
+    at = x[:_SAMPLED]
     if prior_weight < 1.0:
         drawn = mixture_posterior(gp, prior_weight, history, values, mapped).sample(key, at)
     else:
         drawn = condition(gp, history.x, values, history.ended).sample(key, 1, at)[0]
-    return jnp.pad(drawn, (0, max(len(t) - _SAMPLED, 0)), constant_values=-jnp.inf)
+    return jnp.pad(drawn, (0, max(len(x) - _SAMPLED, 0)), constant_values=-jnp.inf)
 
 
 def _score(
     posterior: Posterior | MixturePosterior,
     history: PaddedHistory,
-    box: Box,
     values: Float[Array, " t"],
     running: Float[Array, " t"],
-) -> InBox:
+) -> UpperConfidenceBound | LogImprovement:
     """GP-UCB of a process, expected improvement of a mixture over the values of ended and running trials."""
     if isinstance(posterior, Posterior):
         coefficient = jnp.asarray(ONLINE_UCB_COEFFICIENT, values.dtype)
-        return InBox(UpperConfidenceBound(posterior, coefficient), box)
+        return UpperConfidenceBound(posterior, coefficient)
     known = jnp.where(history.pending, running, jnp.where(history.ended, values, -jnp.inf))
-    return InBox(LogImprovement(posterior, jnp.max(known)), box)
+    return LogImprovement(posterior, jnp.max(known))
 
 
 def _penalised(
@@ -205,7 +216,7 @@ def _penalised(
     gp = posterior.gp if isinstance(posterior, Posterior) else posterior.prior.gp
     tiny = 1e-6 * jnp.sqrt(jnp.mean(gp.kernel.diagonal(gp.features(history.x))))
     return LocallyPenalised(
-        _score(posterior, history, box, values, at_trials),
+        _score(posterior, history, values, at_trials),
         history.x,
         history.pending,
         at_trials,

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float64, Int, Int64, PRNGKeyArray
 
-from hyperbo.acquisition import climb
+from hyperbo.acquisition import climb_each
 from hyperbo.bayesopt.history import History, PaddedHistory, capacity_for, padded
 from hyperbo.errors import NumericalError
 from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
-from hyperbo.tuning.batches import BatchStrategy, Box, acquisition_of, sampled
+from hyperbo.tuning.axes import NumberAxis
+from hyperbo.tuning.batches import Anchored, BatchStrategy, Box, acquisition_of, sampled
 from hyperbo.tuning.region import Region, coordinates
 
 logger = logging.getLogger(__name__)
+
+# The best point reached, the candidate it was reached from, and the candidates' scores.
+_Found = tuple[np.ndarray, int, np.ndarray]
 
 # What this process has compiled programs for.
 _announced: set[Any] = set()
@@ -27,8 +32,10 @@ _announced: set[Any] = set()
 CANDIDATES, STARTS, ITERATIONS = 1024, 8, 50
 # Number of candidates close to the best trials so far, of those trials, and standard deviation from them.
 _LOCAL, _BEST_TRIALS, _LOCAL_DEVIATION = 128, 4, 0.05
-# Number of allowed points that are compared where values have to be rounded.
-_ROUNDED = 64
+# Of points with discrete parameters: the most rounds of the local search, and neighbours in each.
+_ROUNDS, _NEIGHBOURS = 4, 256
+# Share of the candidates close to a trial that have another level of a choice.
+_OTHER_LEVEL = 1.0 / 3.0
 # Of a prior in its mixture, before any trial (docs/decisions/mixture.md).
 PRIOR_WEIGHT = 0.9
 _DIGITS = 9  # of a coordinate; points that agree in these digits are equal
@@ -44,7 +51,7 @@ def propose(
     mapped: bool = True,
     *,
     prior_weight: float,
-) -> Float64[np.ndarray, " d"]:
+) -> Float64[np.ndarray, " p"]:
     """What to try next: the largest acquisition function of the region, or the largest value of a drawn one.
 
     A program is compiled for each number of rows that histories need (`capacity_for`), not for each call.
@@ -61,7 +68,8 @@ def propose(
         by GP-UCB. Tuner and sampler have a default, `PRIOR_WEIGHT`.
 
     Returns:
-      Raw hyperparameters, in the order of the prior's search space.
+      The codes of an allowed point, by the parameters of the prior's search space; `SearchSpace.values` makes
+      values of them.
 
     Raises:
       NumericalError: the acquisition function is nowhere finite.
@@ -70,24 +78,63 @@ def propose(
     rows = padded(history, capacity_for(trials, refits=False))
     box = Box(jnp.asarray(region.start), jnp.asarray(region.width))
     _announce(rows.x.shape, strategy, mapped, prior_weight, gp)
-    candidates = _candidates(region, history, random)
-    key = jax.random.key(int(random.integers(2**32)))
-    best, scores = _search(strategy, mapped, prior_weight, gp, rows, box, jnp.asarray(candidates), key)
-    scores, best = np.array(scores), np.asarray(best)
+    key = jax.random.key(int(random.integers(2**32))) if strategy == "thompson_sampling" else None
+    search = partial(_search, strategy, mapped, prior_weight, gp, rows, box, key=key)
+    codes = region.every(CANDIDATES)
+    if codes is not None:
+        every = np.resize(random.permutation(codes), (CANDIDATES, codes.shape[1]))
+        return _best_of_all(region, history, every, search)
+    codes = region.codes(_shares(region, history, random))
+    x, moves = coordinates(region.space, codes), region.moves(codes)
+    found, start, scores = search(x, moves)
+    _require_finite(scores)
+    if strategy == "thompson_sampling":
+        return codes[_untried(x, scores, history)[0]]
+    if region.is_continuous:
+        return region.at(codes[start], found)
+    return _local_search(region, history, codes, (found, start, scores), search)
+
+
+def _best_of_all(
+    region: Region, history: History, codes: Float64[np.ndarray, "c p"], search: Callable[..., _Found]
+) -> Float64[np.ndarray, " p"]:
+    """The best of all points of a region, of those that no trial has had if there are any."""
+    x = coordinates(region.space, codes)
+    scores = search(x, np.zeros(x.shape, bool))[2]
+    _require_finite(scores)
+    return codes[_untried(x, scores, history)[0]]
+
+
+def _local_search(
+    region: Region,
+    history: History,
+    codes: Float64[np.ndarray, "c p"],
+    found: _Found,
+    search: Callable[..., _Found],
+) -> Float64[np.ndarray, " p"]:
+    """From the best point that a climb has found to the best of its neighbours, while this gains something.
+
+    Neighbours take the place of the worst candidates. So every round runs the program of the first.
+    """
+    best, chosen = -np.inf, codes[0]
+    for _ in range(_ROUNDS):
+        reached, start, scores = found
+        near = region.around(codes[start], reached)[:_NEIGHBOURS]
+        codes = np.concatenate([near, codes[_best_first(scores)][: CANDIDATES - len(near)]])
+        x = coordinates(region.space, codes)
+        found = search(x, region.moves(codes))
+        place = _untried(x, found[2], history)[0]
+        if not found[2][place] > best:
+            break
+        best, chosen = found[2][place], codes[place]
+    return chosen
+
+
+def _require_finite(scores: Float64[np.ndarray, " c"]) -> None:
     if not np.isfinite(scores).any():
         raise NumericalError(
             "the acquisition function is nowhere finite: the prior or an objective value is too large"
         )
-    if region.is_continuous:
-        return region.raw(best[None])[0]
-    allowed = candidates[_best_first(candidates, scores)]
-    if strategy == "thompson_sampling":
-        return region.raw(_untried(allowed, region, history)[:1])[0]
-    near = _in_cube(region, region.around(best))
-    # Always the same number, because another number would be compiled anew; some points are repeated.
-    compared = np.resize(_untried(np.concatenate([near, allowed]), region, history), (_ROUNDED, len(best)))
-    scores = np.asarray(_scores(gp, rows, box, strategy, mapped, prior_weight, jnp.asarray(compared)))
-    return region.raw(compared[np.nanargmax(scores)][None])[0]
 
 
 def _announce(shape: tuple[int, ...], *program: Any) -> None:
@@ -114,30 +161,35 @@ def _programs_kept() -> str | None:
     return jax.config.values["jax_compilation_cache_dir"]
 
 
-def _candidates(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c d"]:
-    """Random points of the region's unit cube, rounded to allowed values."""
-    dimension = region.space.dimension
-    t = random.uniform(size=(CANDIDATES, dimension))
-    shifts = random.normal(scale=_LOCAL_DEVIATION, size=(_LOCAL, dimension))
+def _shares(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c p"]:
+    """Random points as shares of the region's widths and levels, some of them close to the best trials."""
+    count = len(region.axes)
+    shares = random.uniform(size=(CANDIDATES, count))
+    shifts = random.normal(scale=_LOCAL_DEVIATION, size=(_LOCAL, count))
     feasible = np.flatnonzero(np.isfinite(history.y))
     best = feasible[np.argsort(-history.y[feasible], kind="stable")][:_BEST_TRIALS]
     if len(best):
-        centres = region.own(history.x[best])[np.arange(_LOCAL) % len(best)]
-        t[:_LOCAL] = np.clip(centres + shifts, 0.0, 1.0)
-    return t if region.is_continuous else _in_cube(region, region.raw(t))
+        centres = region.shares(history.x[best])[np.arange(_LOCAL) % len(best)]
+        # A level has no neighbours: it is kept, or drawn anew.
+        kept = np.array([isinstance(axis, NumberAxis) for axis in region.axes])
+        drawn = shares[:_LOCAL]
+        other = np.where(drawn < _OTHER_LEVEL, drawn / _OTHER_LEVEL, centres)
+        shares[:_LOCAL] = np.clip(np.where(kept, centres + shifts, other), 0.0, 1.0)
+    return shares
 
 
-def _best_first(t: Float64[np.ndarray, "c d"], scores: Float64[np.ndarray, " c"]) -> np.ndarray:
-    """The rows of different points, best score first."""
-    _, first = np.unique(t, axis=0, return_index=True)
-    return first[np.argsort(np.where(np.isnan(scores[first]), np.inf, -scores[first]), kind="stable")]
-
-
-def _untried(t: Float64[np.ndarray, "c d"], region: Region, history: History) -> Float64[np.ndarray, "m d"]:
-    """The points that no trial has had; if there are none, all points."""
+def _untried(
+    x: Float64[np.ndarray, "c d"], scores: Float64[np.ndarray, " c"], history: History
+) -> Int64[np.ndarray, " m"]:
+    """The places of the points that no trial has had, best score first; if there are none, of all points."""
+    order = _best_first(scores)
     tried = set(_rows(np.concatenate([history.x, history.pending])))
-    new = np.array([row not in tried for row in _rows(region.start + region.width * t)])
-    return t[new] if new.any() else t
+    new = np.array([row not in tried for row in _rows(x[order])])
+    return order[new] if new.any() else order
+
+
+def _best_first(scores: Float64[np.ndarray, " c"]) -> Int64[np.ndarray, " c"]:
+    return np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
 
 
 def _rows(x: Float64[np.ndarray, "n d"]) -> list[tuple[float, ...]]:
@@ -145,11 +197,6 @@ def _rows(x: Float64[np.ndarray, "n d"]) -> list[tuple[float, ...]]:
     return [tuple(row) for row in (np.round(x, _DIGITS) + 0.0).tolist()]
 
 
-def _in_cube(region: Region, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-    return region.own(coordinates(region.space, raw))
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def _search(
     strategy: BatchStrategy,
     mapped: bool,
@@ -157,28 +204,44 @@ def _search(
     gp: GaussianProcess,
     history: PaddedHistory,
     box: Box,
-    t: Float[Array, "c d"],
-    key: PRNGKeyArray,
-) -> tuple[Float[Array, " d"], Float[Array, " c"]]:
-    """The best point of the unit cube and the candidates' scores; compiled once for a strategy and shapes."""
-    if strategy == "thompson_sampling":
-        scores = sampled(gp, history, box, t, key, mapped, prior_weight)
-        return t[jnp.argmax(scores)], scores
-    acquisition = acquisition_of(gp, history, box, strategy, mapped, prior_weight)
-    scores = acquisition(t)
-    starts = t[jnp.argsort(jnp.where(jnp.isnan(scores), jnp.inf, -scores))[:STARTS]]
-    return climb(acquisition, starts, jnp.asarray(ITERATIONS))[0], scores
+    x: Float64[np.ndarray, "c d"],
+    moves: Bool[np.ndarray, "c d"],
+    key: PRNGKeyArray | None,
+) -> _Found:
+    found = _climbed(
+        strategy, mapped, prior_weight, gp, history, box, jnp.asarray(x), jnp.asarray(moves), key
+    )
+    best, start, scores = map(np.asarray, found)
+    return best, int(start), scores
 
 
-@partial(jax.jit, static_argnums=(3, 4, 5))
-def _scores(
-    gp: GaussianProcess,
-    history: PaddedHistory,
-    box: Box,
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _climbed(
     strategy: BatchStrategy,
     mapped: bool,
     prior_weight: float,
-    t: Float[Array, "c d"],
-) -> Float[Array, " c"]:
-    """The scores of points of the unit cube; compiled once for a strategy and shapes."""
-    return acquisition_of(gp, history, box, strategy, mapped, prior_weight)(t)
+    gp: GaussianProcess,
+    history: PaddedHistory,
+    box: Box,
+    x: Float[Array, "c d"],
+    moves: Bool[Array, "c d"],
+    key: PRNGKeyArray | None,
+) -> tuple[Float[Array, " d"], Int[Array, ""], Float[Array, " c"]]:
+    """The best point reached, the candidate it was reached from, and the candidates' scores.
+
+    Compiled once for a strategy and shapes.
+    """
+    if strategy == "thompson_sampling":
+        assert key is not None
+        scores = sampled(gp, history, x, key, mapped, prior_weight)
+        best = jnp.argmax(scores)
+        return x[best], best, scores
+    acquisition = acquisition_of(gp, history, box, strategy, mapped, prior_weight)
+    scores = acquisition(x)
+    starts = jnp.argsort(jnp.where(jnp.isnan(scores), jnp.inf, -scores))[:STARTS]
+    anchored = Anchored(acquisition, box, x[starts], moves[starts])
+    width = jnp.where(box.width > 0.0, box.width, 1.0)
+    shares = jnp.clip((x[starts] - box.start) / width, 0.0, 1.0)
+    reached, heights = climb_each(anchored, shares, jnp.asarray(ITERATIONS))
+    best = jnp.argmax(heights)
+    return anchored.at(reached)[best], starts[best], scores

@@ -1,89 +1,33 @@
-"""The region to search: a user's ranges and choices, in the coordinates of a prior's search space."""
+"""The region to search: a user's ranges and choices, inside a prior's search space or beyond it.
+
+A point of a region has its codes, one for each parameter of the prior (`hyperbo.data.search_space`), and its
+coordinates `x`, the prior's. The codes of a point are complete: an inactive parameter has one, too, which
+counts for nothing until the parameter becomes active.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
-from hyperbo.data.search_space import Parameter, SearchSpace
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Value
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
+from hyperbo.tuning.axes import Choices, LevelAxis, NumberAxis, Range, axis_of, defined_unit
 
 # Rounding up and down in every axis of a region of many discrete ones would give too many points.
 _ROUNDED_AXES = 4
-_DEFINED = {
-    "linear": "give a finite value",
-    "log": "give a finite value above 0",
-    "log1m": "give a finite value below 1",
-}
-
-
-@dataclass(frozen=True)
-class Range:
-    """The values from `lower` to `upper`; with a step, only `lower`, `lower + step`, and so on."""
-
-    lower: float
-    upper: float
-    step: float | None = None
-
-
-@dataclass(frozen=True)
-class Choices:
-    """A set of values, in any order."""
-
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """The values that one parameter may take, in the unit interval of the prior.
-
-    The width is 0 where the value is fixed. `grid` has all allowed values; it is None for a range. `span` is
-    lower, upper and step in raw units.
-    """
-
-    parameter: Parameter
-    start: float
-    width: float
-    grid: Float64[np.ndarray, " values"] | None
-    span: Range
-
-    def raw(self, t: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """The allowed raw values nearest to points of the region, each from 0 to 1 along the width."""
-        if self.width == 0.0:
-            return np.full(len(t), self.span.lower)
-        unit = self.start + self.width * t
-        if self.grid is not None:
-            coordinates = self.parameter.to_unit(self.grid)
-            return self.grid[np.argmin(np.abs(coordinates - unit[:, None]), axis=1)]
-        return self._on_step(self.parameter.raw_value(unit))
-
-    def around(self, t: float) -> list[float]:
-        """The allowed values on both sides of a point, from 0 to 1 along the width; one if continuous."""
-        (raw,) = self.parameter.raw_value(np.array([self.start + self.width * t]))
-        if self.grid is not None:
-            after = int(np.searchsorted(self.grid, raw))
-            return self.grid[max(after - 1, 0) : after + 1].tolist()
-        if self.span.step is None or self.width == 0.0:
-            return self.raw(np.array([t])).tolist()
-        steps = (raw - self.span.lower) / self.span.step
-        near = self.span.lower + self.span.step * np.array([np.floor(steps), np.ceil(steps)])
-        return np.unique(self._on_step(near)).tolist()
-
-    def _on_step(self, raw: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        lower, upper, step = self.span.lower, self.span.upper, self.span.step
-        if step is not None:
-            last = np.floor((upper - lower) / step + 1e-9)
-            raw = lower + step * np.clip(np.round((raw - lower) / step), 0.0, last)
-        return np.clip(raw, lower, upper)
 
 
 @dataclass(frozen=True)
 class Region:
-    """The allowed hyperparameters, inside a prior's search space or beyond it, with a unit cube of its own.
+    """The allowed hyperparameters, inside a prior's search space or beyond it.
 
     This is the paper's Case I: the same parameters in other ranges. A range inside the prior's is a part of
     the prior's unit cube. A wider range reaches outside of it, where the prior is defined but knows little.
@@ -94,16 +38,17 @@ class Region:
     """
 
     space: SearchSpace
-    axes: tuple[_Axis, ...]
+    axes: tuple[NumberAxis | LevelAxis, ...]
 
     @classmethod
-    def of(cls, space: SearchSpace, ranges: Mapping[str, Range | Choices | float]) -> Region:
+    def of(cls, space: SearchSpace, ranges: Mapping[str, Range | Choices | Value]) -> Region:
         """The region of some ranges, choices and fixed values; other parameters have the prior's range.
 
         Raises:
-          InvalidInputError: a name is not in the search space, a range is empty, or a parameter's scaling is
-            not defined at a value, such as the logarithm at 0.
+          InvalidInputError: a name is not in the search space, a range is empty, a value is no level that the
+            prior knows, or a parameter's scaling is not defined at a value, such as the logarithm at 0.
 
+        >>> from hyperbo.data.parameter import Parameter
         >>> space = SearchSpace((Parameter("learning_rate", 1e-4, 1.0, "log"),))
         >>> region = Region.of(space, {"learning_rate": Range(1e-2, 1.0)})
         >>> region.start.tolist(), region.width.tolist()
@@ -115,80 +60,135 @@ class Region:
                 f"the prior has no parameter {', '.join(sorted(unknown))}",
                 fix=f"its parameters are {', '.join(space.names)}",
             )
-        whole = {each.name: Range(each.lower, each.upper) for each in space.parameters}
-        return cls(space, tuple(_axis(each, {**whole, **ranges}[each.name]) for each in space.parameters))
+        return cls(space, tuple(axis_of(each, ranges.get(each.name)) for each in space.parameters))
 
     @property
     def start(self) -> Float64[np.ndarray, " d"]:
-        """The prior's coordinates of the corner of smallest values."""
-        return np.array([axis.start for axis in self.axes])
+        """The smallest coordinates; 0 in the columns of levels and of activity."""
+        return self._of_numbers(
+            [axis.start if isinstance(axis, NumberAxis) else 0.0 for axis in self.axes], 0.0
+        )
 
     @property
     def width(self) -> Float64[np.ndarray, " d"]:
-        """The size of the region in each coordinate of the prior."""
-        return np.array([axis.width for axis in self.axes])
+        """The size of the region in each coordinate; 1 in the columns of levels and of activity."""
+        return self._of_numbers(
+            [axis.width if isinstance(axis, NumberAxis) else 1.0 for axis in self.axes], 1.0
+        )
+
+    def _of_numbers(self, values: list[float], other: float) -> Float64[np.ndarray, " d"]:
+        columns = np.full(self.space.dimension, other)
+        for own, axis, value in zip(self.space.slices, self.axes, values, strict=True):
+            if isinstance(axis, NumberAxis):
+                columns[own.start] = value
+        return columns
 
     @property
     def is_continuous(self) -> bool:
-        """Whether all parameters are continuous or fixed, so that nothing has to be rounded."""
-        return all(axis.grid is None and axis.span.step is None for axis in self.axes)
+        """Whether all parameters are continuous or fixed, and always active, so that nothing is rounded."""
+        is_conditional = any(each.condition for each in self.space.parameters)
+        return not is_conditional and all(axis.is_continuous for axis in self.axes)
 
-    def raw(self, t: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Raw values of points of the region's unit cube, rounded to allowed values."""
-        return np.stack([axis.raw(t[:, i]) for i, axis in enumerate(self.axes)], axis=1)
+    def codes(self, shares: Float64[np.ndarray, "n p"]) -> Float64[np.ndarray, "n p"]:
+        """The allowed points at shares of the widths, of numbers, and among the levels, of choices."""
+        return np.stack([axis.drawn(shares[:, i]) for i, axis in enumerate(self.axes)], axis=1)
 
-    def own(self, x: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-        """Points in the prior's coordinates as points of the region's unit cube; 0 along fixed values."""
-        width = np.where(self.width > 0.0, self.width, np.inf)
-        return (x - self.start) / width
+    def shares(self, x: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n p"]:
+        """Points in the prior's coordinates as shares: the inverse of `codes`; 0 along fixed values."""
+        columns = []
+        for own, axis in zip(self.space.slices, self.axes, strict=True):
+            if isinstance(axis, NumberAxis):
+                columns.append(axis.share(x[:, own.start]))
+            else:
+                at = axis.parameter.decode(x[:, own][:, : len(axis.parameter.columns)])
+                columns.append((np.argmin(np.abs(axis.allowed - at[:, None]), axis=1) + 0.5) / axis.count)
+        return np.stack(columns, axis=1)
 
-    def around(self, t: Float64[np.ndarray, " d"]) -> Float64[np.ndarray, "n d"]:
-        """The allowed raw points around a point, rounded up and down in the first discrete axes."""
-        discrete = [i for i, axis in enumerate(self.axes) if axis.grid is not None or axis.span.step]
-        near = [
-            axis.around(float(t[i])) if i in discrete[:_ROUNDED_AXES] else axis.raw(t[i : i + 1]).tolist()
-            for i, axis in enumerate(self.axes)
-        ]
-        return np.array(list(itertools.product(*near)), np.float64)
+    def moves(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, "n d"]:
+        """The coordinates of points that a climb may change: those of active numbers that are not fixed."""
+        active = self.space.active(codes)
+        columns = np.zeros((len(codes), self.space.dimension), bool)
+        for place, (own, axis) in enumerate(zip(self.space.slices, self.axes, strict=True)):
+            if isinstance(axis, NumberAxis) and axis.width > 0.0:
+                columns[:, own.start] = active[:, place]
+        return columns
+
+    def every(self, limit: int) -> Float64[np.ndarray, "n p"] | None:
+        """All allowed points, where they are at most `limit`; else None."""
+        if math.prod(axis.count for axis in self.axes) > limit:
+            return None
+        return np.array(list(itertools.product(*(axis.all() for axis in self.axes))), np.float64)
+
+    def at(self, codes: Float64[np.ndarray, " p"], x: Float64[np.ndarray, " d"]) -> Float64[np.ndarray, " p"]:
+        """The codes of an allowed point whose numbers a climb has moved to coordinates `x`."""
+        return np.array([next(iter(near)) for near in self._near(codes, x, 0)])
+
+    def around(
+        self, codes: Float64[np.ndarray, " p"], x: Float64[np.ndarray, " d"]
+    ) -> Float64[np.ndarray, "n p"]:
+        """The allowed points beside a point whose numbers a climb has moved to coordinates `x`.
+
+        They are rounded up and down along the first discrete numbers. Then they differ from the nearest point
+        in one level of one choice, or by one value along one discrete number.
+        """
+        rounded = list(itertools.product(*self._near(codes, x, _ROUNDED_AXES)))
+        centre = self.at(codes, x)
+        for place, axis in enumerate(self.axes):
+            if isinstance(axis, LevelAxis) or not axis.is_continuous:
+                for value in _beside(axis, float(centre[place])):
+                    rounded.append((*centre[:place], value, *centre[place + 1 :]))
+        return np.array(rounded, np.float64)
+
+    def _near(
+        self, codes: Float64[np.ndarray, " p"], x: Float64[np.ndarray, " d"], both: int
+    ) -> Iterator[list[float]]:
+        """By parameter the values beside a point: on both sides along the first `both` discrete numbers."""
+        (moved,) = self.moves(codes[None])
+        left = both
+        for place, (own, axis) in enumerate(zip(self.space.slices, self.axes, strict=True)):
+            if isinstance(axis, LevelAxis) or not moved[own.start]:
+                yield [float(codes[place])]
+            elif left and not axis.is_continuous:
+                left -= 1
+                yield axis.around(float(x[own.start]))
+            else:
+                yield axis.near(x[own.start : own.start + 1]).tolist()
 
 
-def coordinates(space: SearchSpace, raw: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
-    """Raw hyperparameters in the coordinates of a search space, also outside of its ranges.
+def _beside(axis: NumberAxis | LevelAxis, value: float) -> Iterator[float]:
+    """The other levels of a choice; of discrete numbers, the next smaller and larger one."""
+    if isinstance(axis, LevelAxis):
+        yield from (level for level in axis.all() if level != value)
+    elif axis.grid is not None:
+        place = int(np.argmin(np.abs(axis.grid - value)))
+        yield from (float(axis.grid[i]) for i in (place - 1, place + 1) if 0 <= i < len(axis.grid))
+    elif axis.span.step is not None:
+        ends = axis.span.lower - 1e-9, axis.span.upper + 1e-9
+        yield from (v for v in (value - axis.span.step, value + axis.span.step) if ends[0] <= v <= ends[1])
+
+
+def coordinates(space: SearchSpace, codes: Float64[np.ndarray, "n p"]) -> Float64[np.ndarray, "n d"]:
+    """Points given by their codes in the coordinates of a search space, also outside of its ranges.
 
     Raises:
       InvalidInputError: a parameter's scaling is not defined at a value, such as the logarithm at 0.
 
+    >>> from hyperbo.data.parameter import Parameter
     >>> space = SearchSpace((Parameter("learning_rate", 1e-4, 1.0, "log"),))
     >>> coordinates(space, np.array([[1e-6]])).round(3).tolist()
     [[-0.5]]
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        columns = [each.to_unit(raw[:, i]) for i, each in enumerate(space.parameters)]
-    unit = np.stack(columns, axis=1)
-    if not np.isfinite(unit).all():
-        row, column = np.argwhere(~np.isfinite(unit))[0]
-        parameter = space.parameters[column]
-        raise InvalidInputError(
-            f"{parameter.scaling} scaling is not defined at {parameter.name} = {raw[row, column]}",
-            fix=_DEFINED[parameter.scaling],
-        )
-    return unit
-
-
-def _axis(parameter: Parameter, given: Range | Choices | float) -> _Axis:
-    if isinstance(given, Choices):
-        grid = np.unique(np.array(given.values, np.float64))
-        if not len(grid):
-            raise InvalidInputError("no value to choose from", where=f"parameter {parameter.name!r}")
-        span = Range(float(grid[0]), float(grid[-1]))
-    else:
-        grid, span = None, given if isinstance(given, Range) else Range(given, given)
-    if span.lower > span.upper or (span.step is not None and not span.step > 0.0):
-        raise InvalidInputError(
-            f"{span} is empty",
-            where=f"parameter {parameter.name!r}",
-            fix="give lower <= upper, and a positive step",
-        )
-    ends = np.array([[span.lower], [span.upper]])
-    start, end = coordinates(SearchSpace((parameter,)), ends)[:, 0].tolist()
-    return _Axis(parameter, start, end - start, grid if end > start else None, span)
+    active = space.active(codes)
+    columns = []
+    for place, each in enumerate(space.parameters):
+        lit = active[:, place]
+        if isinstance(each, Choice):
+            known = each.encode(codes[:, place])
+        else:
+            known = np.full((len(codes), 1), 0.5)
+            known[lit, 0] = defined_unit(each, codes[lit, place])
+        if each.condition is None:
+            columns.append(known)
+        elif each.columns:
+            columns += [np.where(lit[:, None], known, each.centre), lit[:, None].astype(np.float64)]
+    return np.concatenate(columns, axis=1)

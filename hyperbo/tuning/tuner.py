@@ -24,7 +24,7 @@ except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 from hyperbo.tuning.optuna.database import database_errors, opened_study
-from hyperbo.tuning.optuna.distributions import inside, placed, space_of
+from hyperbo.tuning.optuna.distributions import active_names, inside, placed, space_of
 from hyperbo.tuning.optuna.sampler import HyperBOSampler
 from hyperbo.tuning.optuna.study_history import FAILED, TOLD, warped
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
@@ -40,7 +40,7 @@ class TuningTrial:
 
     Attributes:
       number: 0, 1, ... in the order of the calls of `ask`.
-      hyperparameters: what to try.
+      hyperparameters: what to try; without those that are inactive.
       status: `running`, `done`, `infeasible` or `failed`.
       objective: the objective value that was told, not warped; None where there is none.
     """
@@ -60,9 +60,9 @@ class Tuner:
     Args:
       prior: what `hyperbo.load_prior` returns.
       space: what to tune, by name of the parameter: a range (lower, upper), also wider than the prior's; a
-        list of choices; a number, which is held fixed; or a distribution of Optuna, such as
+        list of choices; a value, which is held fixed; or a distribution of Optuna, such as
         `IntDistribution(8, 512, log=True)`. Parameters of the prior that are not named have the prior's
-        range. Parameters that the prior does not know are sampled without it.
+        range or levels. Parameters that the prior does not know are sampled without it.
       storage: address of a database, such as `sqlite:///runs.db`, or a storage of Optuna; None: memory.
       name: of the run in the storage.
       batch: how running trials change the next one: `kriging_believer`, `constant_liar`,
@@ -101,8 +101,12 @@ class Tuner:
         self.prior = prior
         self.space = space_of(prior.description.search_space, {} if space is None else space)
         self._warping = output_warping(prior.description.output_warping)
-        known = prior.description.search_space.names
-        unknown = [key for key, each in self.space.items() if key not in known or placed(each) is None]
+        known = prior.description.search_space
+        unknown = [
+            key
+            for key, each in self.space.items()
+            if key not in known.names or placed(known.parameter(key), each) is None
+        ]
         if unknown:
             logger.warning("sampled without the prior, which does not know them: %s", ", ".join(unknown))
         sampler = HyperBOSampler(
@@ -124,8 +128,9 @@ class Tuner:
         with database_errors(self.study):
             trial = self.study.ask()
             try:
-                for name, distribution in self.space.items():
-                    trial._suggest(name, distribution)
+                for name in self._parents_first:
+                    if name in self._active(trial.params):
+                        trial._suggest(name, self.space[name])
             except BaseException:
                 # A trial without hyperparameters must not wait for its result for ever.
                 trial.set_user_attr(FAILED, True)
@@ -199,13 +204,13 @@ class Tuner:
             used, or the database cannot be used.
         """
         value = self._checked(objective, infeasible, False, where="trial to be added")
-        values = inside(self.space, hyperparameters)
+        values = inside(self.space, hyperparameters, self.prior.description.search_space)
         state = TrialState.COMPLETE if value is not None else TrialState.FAIL
         template = create_trial(
             state=state,
             value=value,
             params=values,
-            distributions=self.space,
+            distributions={key: self.space[key] for key in values},
             system_attrs={TOLD: True} if infeasible else {},
         )
         with database_errors(self.study):
@@ -264,7 +269,17 @@ class Tuner:
 
     def _is_whole(self, trial: FrozenTrial) -> bool:
         """Whether all its hyperparameters are chosen; another process may be choosing them."""
-        return trial.params.keys() >= self.space.keys()
+        return trial.params.keys() >= self._active(trial.params)
+
+    def _active(self, values: Mapping[str, Any]) -> set[str]:
+        """The parameters that are active, given values; a condition of the prior holds in every space."""
+        return active_names(self.prior.description.search_space, self.space, values)
+
+    @property
+    def _parents_first(self) -> list[str]:
+        known = self.prior.description.search_space
+        of_prior = [known.names[place] for place in known.parents_first]
+        return [*of_prior, *(name for name in self.space if name not in known.names)]
 
     def _seen(self, trial: FrozenTrial) -> TuningTrial:
         status: Status = "running"

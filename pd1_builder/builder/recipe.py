@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperbo.data.search_space import SearchSpace
+from pd1_builder.version.manifest import Export
 from pipelines.curate.columns import Column
 from pipelines.curate.elements import RawFile
 
@@ -32,6 +33,7 @@ class Recipe:
       licence: address of the licence of the records; empty if it is not known.
       description: what the records are, as Markdown; empty for the text of the dataset's own card.
       citation: how to cite them, as BibTeX; empty for that of the dataset's own card.
+      exports: files that were added whole, and of which raw files hold the new rows only.
     """
 
     raw_files: tuple[RawFile, ...]
@@ -44,6 +46,7 @@ class Recipe:
     licence: str = ""
     description: str = ""
     citation: str = ""
+    exports: tuple[Export, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:

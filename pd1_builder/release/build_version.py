@@ -160,6 +160,7 @@ def build_from_recipe(
                     for b in written.blocks
                 ),
                 rounded=written.rounded,
+                exports=recipe.exports,
             )
             page = card(
                 manifest,

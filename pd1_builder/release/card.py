@@ -6,11 +6,12 @@ import json
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import STATUSES
+from pd1_builder.release.markdown import code, plain, section, table
 from pd1_builder.version.manifest import Manifest
 from pipelines.curate.columns import Column, Kind
 
@@ -36,10 +37,7 @@ _TYPES: dict[Kind, str] = {
     "reals": "list of float64",
 }
 # Sections of a dataset's card about adding trials to it. They do not describe its records.
-_ON_ADDING = ("Files", "The space file", "An Optuna study")
-# An underscore inside a word is not markup.
-_MARKUP = re.compile(r"[\\`*<>\[\]|&~$]|(?<![^\W_])_|_(?![^\W_])")
-_LOCAL_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://)[^)]*\)")
+_ON_ADDING = ("Files", "Exports that grow", "The space file", "An Optuna study")
 
 
 def card(
@@ -226,61 +224,26 @@ def _lineage(manifest: Manifest) -> list[str]:
         *table(("property", "value"), facts),
         "",
         *table(("raw file", "rows", "bytes", "SHA-256"), raw),
+        *_exports(manifest),
     ]
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table whose cells are Markdown.
-
-    >>> table(["name", "value"], [["a", "1"]])
-    ['| name | value |', '| --- | --- |', '| a | 1 |']
-    """
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
-
-
-def code(text: str) -> str:
-    r"""A cell that shows a text as code. A text with invisible characters is shown as JSON.
-
-    >>> print(code("a|b"), code("a`b"), code(" a"))
-    `a\|b` ``a`b`` `" a"`
-    """
-    shown = _visible(text).replace("|", r"\|")
-    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    # If there is a blank at both ends, Markdown removes one at each.
-    pad = " " if "`" in (shown[0], shown[-1]) else ""
-    return f"{ticks}{pad}{shown}{pad}{ticks}"
-
-
-def plain(text: str) -> str:
-    r"""A cell that shows a text as it is. A text with invisible characters is shown as JSON.
-
-    >>> print(plain("error_rate in [0, 1]"))
-    error_rate in \[0, 1\]
-    """
-    return _MARKUP.sub(r"\\\g<0>", _visible(text))
-
-
-def section(page: str, left_out: Collection[str] = ()) -> list[str]:
-    """Lines of a page as a section of another: without its title, and with its headings one level lower.
-
-    A link to a file beside the page would be broken, so only its text is kept, or the title of a figure.
-    Sections whose heading of the second level is `left_out` are left out.
-    """
-    lines: list[str] = []
-    fenced = skipped = False
-    for line in page.splitlines():
-        fenced ^= line.startswith("```")
-        heading = line.startswith("#") and not fenced
-        if heading and line.startswith("## "):
-            skipped = line.removeprefix("## ") in left_out
-        if not skipped and not (heading and line.startswith("# ")):
-            lines.append(f"#{line}" if heading else line if fenced else _LOCAL_LINK.sub(_text_of, line))
-    return lines
-
-
-def _text_of(link: re.Match[str]) -> str:
-    return f"(A figure, not shown here: {link[2]}.)" if link[1] else link[2]
-
-
-def _visible(text: str) -> str:
-    return text if text.isprintable() and text.strip() == text != "" else json.dumps(text)
+def _exports(manifest: Manifest) -> list[str]:
+    if not manifest.exports:
+        return []
+    cells = (
+        (
+            code(each.name),
+            f"{each.known:,}",
+            f"{each.new:,}",
+            code(each.raw_file) if each.raw_file else "",
+            f"`{each.sha256}`",
+        )
+        for each in manifest.exports
+    )
+    return [
+        "",
+        "Of these files, rows that were known were skipped, and the raw file holds the new ones:",
+        "",
+        *table(("file added", "rows known", "rows new", "raw file", "SHA-256"), cells),
+    ]

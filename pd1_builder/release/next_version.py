@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from pd1_builder.builder.recipe import Recipe
@@ -16,6 +17,7 @@ from pd1_builder.compare.release_checks import next_number
 from pd1_builder.pd1.recipe import CONFIGURATIONS as PD1
 from pd1_builder.pd1.recipe import pd1_recipe
 from pd1_builder.release.build_version import KEPT_FOLDER, Gate, build_from_recipe, raw_digests
+from pd1_builder.release.cumulative import new_rows
 from pd1_builder.release.datasets import find_recipe, raw_folder
 from pd1_builder.trials.recipe import raw_in, trials_recipe
 from pd1_builder.version.catalog import Version, find, version_folder
@@ -73,22 +75,25 @@ def add(
     """
     dataset = name if name.startswith(_DATASETS) else f"trials/{name}"
     newest = _newest(dataset, data_dir)
-    extend = _extend_pd1 if dataset.startswith("pd1/") else _extend_trials
-    recipe = extend(dataset, newest, files, space, data_dir)
-    if newest is not None and recipe is None:
-        _LOGGER.info("%s:%s holds these files already; nothing to do", dataset, newest.version)
-        return verify(f"{dataset}:{newest.version}", data_dir)
-    assert recipe is not None
-    return build_from_recipe(
-        dataset,
-        version or (_following_number(newest, recipe) if newest else "1.0.0"),
-        recipe,
-        data_dir=data_dir,
-        parent=newest.version if newest else None,
-        max_reject_share=max_reject_share,
-        execution=execution,
-        gate=gate,
-    )
+    with tempfile.TemporaryDirectory(prefix="new-rows-") as scratch:
+        if dataset.startswith("pd1/"):
+            extension = _extend_pd1(dataset, newest, files, space, data_dir)
+        else:
+            extension = _extend_trials(dataset, newest, files, space, Path(scratch))
+        if newest is not None and extension is None:
+            _LOGGER.info("%s:%s holds these files already; nothing to do", dataset, newest.version)
+            return verify(f"{dataset}:{newest.version}", data_dir)
+        assert extension is not None
+        return build_from_recipe(
+            dataset,
+            version or (_following_number(newest, extension) if newest else "1.0.0"),
+            extension.recipe,
+            data_dir=data_dir,
+            parent=newest.version if newest else None,
+            max_reject_share=max_reject_share,
+            execution=execution,
+            gate=gate,
+        )
 
 
 def next_release(
@@ -162,19 +167,23 @@ def _newest(dataset: str, data_dir: Path | None) -> Version | None:
         return None
 
 
-def _following_number(newest: Version, recipe: Recipe) -> str:
+class _Extension(NamedTuple):
+    """The recipe of the next version, and whether it has trials that the newest one has not."""
+
+    recipe: Recipe
+    has_new_trials: bool
+
+
+def _following_number(newest: Version, extension: _Extension) -> str:
     """The number after the newest version's: a patch step if nothing that decides the records is new."""
-    manifest = read_manifest(newest.folder)
-    held = {file.sha256 for file in manifest.raw_files}
-    is_same = recipe.parameters == manifest.parameters and all(
-        file.sha256 in held for file in recipe.raw_files
-    )
-    return next_number(newest.version, "patch" if is_same else "minor")
+    is_same = extension.recipe.parameters == read_manifest(newest.folder).parameters
+    bump = "patch" if is_same and not extension.has_new_trials else "minor"
+    return next_number(newest.version, bump)
 
 
 def _extend_trials(
-    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, _: Path | None
-) -> Recipe | None:
+    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, scratch: Path
+) -> _Extension | None:
     if space is not None and not space.is_file():
         raise InvalidInputError(
             "there is no such file", where=str(space), fix="give a space file that exists"
@@ -185,26 +194,41 @@ def _extend_trials(
                 f"{dataset} is new and has no space file, which says what its columns mean",
                 fix="give one by --space (in Python: space=)",
             )
-        return trials_recipe(_new_files(files, ()), space)
+        found = new_rows((), _new_files(files, {}), read_space_file(space), scratch)
+        if found.known:
+            _LOGGER.info("%s: %s", dataset, found.summary)
+        return _Extension(replace(trials_recipe(found.files, space), exports=found.exports), True)
     kept, kept_space = raw_in(newest.folder / KEPT_FOLDER)
-    new = _new_files(files, kept)
-    if not new and (space is None or read_space_file(space) == read_space_file(kept_space)):
+    exports = read_manifest(newest.folder).exports
+    held = {sha256_of(path): path.name for path in kept} | {each.sha256: each.name for each in exports}
+    description = read_space_file(space or kept_space)
+    new = _new_files(files, held)
+    if not description.trial_id:
+        _refuse_taken_names(new, kept)
+    found = new_rows(kept, new, description, scratch)
+    if new:
+        unknown = "" if description.trial_id else "; the space file names no trial_id, so no row can be known"
+        _LOGGER.info("%s: %s%s", dataset, found.summary, unknown)
+    if not found.files and (space is None or description == read_space_file(kept_space)):
         return None
-    return trials_recipe([*kept, *new], space or kept_space)
+    recipe = trials_recipe([*kept, *found.files], space or kept_space)
+    return _Extension(replace(recipe, exports=(*exports, *found.exports)), found.trials > 0)
 
 
 def _extend_pd1(
     dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, data_dir: Path | None
-) -> Recipe | None:
+) -> _Extension | None:
     assert newest is not None
     if space is not None:
         raise InvalidInputError(
             "a space file", where=str(space), fix=f"leave it out: {dataset} has the space of the release"
         )
-    kept = newest.folder / KEPT_FOLDER
-    parent = kept if kept.is_dir() else _raw_of(newest, data_dir)
-    new = _new_files(files, [path for path in sorted(parent.iterdir()) if is_raw_file(path)])
-    return pd1_recipe(dataset.partition("/")[2], parent, new) if new else None
+    folder = newest.folder / KEPT_FOLDER
+    parent = folder if folder.is_dir() else _raw_of(newest, data_dir)
+    kept = [path for path in sorted(parent.iterdir()) if is_raw_file(path)]
+    new = _new_files(files, {sha256_of(path): path.name for path in kept})
+    _refuse_taken_names(new, kept)
+    return _Extension(pd1_recipe(dataset.partition("/")[2], parent, new), True) if new else None
 
 
 def _raw_of(version: Version, data_dir: Path | None) -> Path:
@@ -224,26 +248,34 @@ def _raw_of(version: Version, data_dir: Path | None) -> Path:
     return folder
 
 
-def _new_files(files: Sequence[Path], kept: Sequence[Path]) -> list[Path]:
-    """The files without those whose content is kept already or equals that of an earlier file."""
-    held = {sha256_of(path): path for path in kept}
-    names = {path.name for path in kept}
+def _new_files(files: Sequence[Path], held: Mapping[str, str]) -> list[Path]:
+    """The files without those whose content is held already or equals that of an earlier file.
+
+    `held` has the names of the files that were added before, by their SHA-256.
+    """
+    held = dict(held)
     new = []
     for path in files:
         if not path.is_file():
             raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
-        same = held.setdefault(sha256_of(path), path)
-        if same != path:
-            _LOGGER.info("%s has the same content as %s; left out", path, same)
+        digest = sha256_of(path)
+        if digest in held:
+            _LOGGER.info("%s has the same content as %s; left out", path, held[digest])
             continue
+        held[digest] = str(path)
+        new.append(path)
+    return new
+
+
+def _refuse_taken_names(files: Sequence[Path], kept: Sequence[Path]) -> None:
+    names = {path.name for path in kept}
+    for path in files:
         if path.name in names:
             raise InvalidInputError(
                 f"another file {path.name} was added before",
                 where=str(path),
                 fix="rename it, because a record names the file it was read from",
             )
-        new.append(path)
-    return new
 
 
 def _release_recipe(dataset: str, raw: Path, newest: Version | None) -> Recipe:

@@ -46,6 +46,27 @@ class FileDigest:
     rows: Count | None = None
 
 
+@dataclass(frozen=True)
+class Export:
+    """A file that was added, and of which some rows were known, or whose name was taken.
+
+    Attributes:
+      name: its name.
+      size: its size in bytes.
+      sha256: its SHA-256.
+      known: number of its rows that were known and skipped.
+      new: number of its rows that were new.
+      raw_file: the raw file with its new rows; empty where it had none.
+    """
+
+    name: str
+    size: Count
+    sha256: Sha256
+    known: Count
+    new: Count
+    raw_file: str
+
+
 class Block(TypedDict):
     """A matched block: its name and phase, the tasks that share its inputs, and the number of inputs."""
 
@@ -123,6 +144,7 @@ class Manifest:
       rejects: rows that became no record.
       blocks: matched blocks.
       rounded: records with a raw value a rounding outside of its declared range, where `x` is clipped.
+      exports: files that were added whole, and of which raw files hold the new rows only; in their order.
     """
 
     dataset: Dataset
@@ -139,6 +161,7 @@ class Manifest:
     rejects: Count
     blocks: tuple[Block, ...]
     rounded: Count = 0
+    exports: Annotated[tuple[Export, ...], Field(max_length=_MOST_FILES)] = ()
 
     @property
     def reference(self) -> str:
@@ -161,8 +184,9 @@ class Manifest:
           ValueError: a number is not finite, which JSON cannot hold.
         """
         fields = asdict(self)
-        if not self.rounded:
-            del fields["rounded"]  # Versions without such records, as all earlier ones, do not name it.
+        for name in ("rounded", "exports"):
+            if not fields[name]:
+                del fields[name]  # Versions without it, as all earlier ones, do not name it.
         return json.dumps({"format": _FORMAT} | fields, indent=2, allow_nan=False) + "\n"
 
 

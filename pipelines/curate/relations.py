@@ -19,11 +19,16 @@ Cell = tuple[str, str]  # task, trial id
 
 
 def trial_key(trial: Trial) -> TrialKey:
-    """The key of a trial; its fingerprint covers everything except the place that the trial was read from."""
+    """The key of a trial. Its fingerprint covers everything except the place that the trial was read from.
+
+    An empty curve counts as none: records do not distinguish them.
+    """
     facts = {name: value for name, value in vars(trial).items() if name not in ("source", "curves")}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(trial.curves):
         curve = trial.curves[name]
+        if not curve:
+            continue
         digest.update(name.encode() + struct.pack(f"<{len(curve)}d", *curve))
     return TrialKey(
         trial.trial_id, trial.task, trial.split, trial.phase, trial.input_id, trial.source, digest.hexdigest()

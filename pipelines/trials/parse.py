@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pipelines.trials.description import NameSource, StatusColumn, TrialsDescrip
 from pipelines.trials.rows import read_rows, suffix_of
 
 _LARGEST_PHASE = 2**31 - 1
+_KEPT_AS = re.compile(r"~[0-9]+$")
 # What stands for true and false in JSON and in the cells of CSV files; to Python, 1 equals True.
 _TRUTHS: dict[Any, bool] = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0", True), True),
@@ -46,10 +48,11 @@ class ParseTrialFiles(beam.PTransform):
     def expand(self, input_or_inputs: Any) -> Any:
         """Spread the files over the workers, which read and parse them."""
         files = input_or_inputs | "Spread" >> beam.Reshuffle()
-        return with_rejects(files, "ParseFile", _parse_file, self._description, self._origin)
+        return with_rejects(files, "ParseFile", parse_file, self._description, self._origin)
 
 
-def _parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+def parse_file(file: RawFile, description: TrialsDescription, origin: str) -> Iterator[Trial | Reject]:
+    """The trials and rejects of a file, in the order of its rows; rows that are skipped become neither."""
     status = description.status
     columns = description.columns
     accepted = columns.keys()
@@ -106,7 +109,8 @@ def parse_trial(
 
 def _name(source: NameSource, row: Mapping[str, Any], path: Path) -> str:
     if source.file_name:
-        return path.name.removesuffix(suffix_of(path))
+        # A version keeps the next file of a name as `name~2`: it is of the same task.
+        return _KEPT_AS.sub("", path.name.removesuffix(suffix_of(path)))
     return _identifier(row, source.column) if source.column else source.name
 
 

@@ -53,7 +53,7 @@ def column_names(path: Path) -> tuple[str, ...] | None:
     if suffix.startswith(".jsonl"):
         return None
     if suffix == ".parquet":
-        names = tuple(_open_parquet(path).schema_arrow.names)
+        names = tuple(open_parquet(path).schema_arrow.names)
     else:
         _, header = next(_csv_records(path), (1, ()))
         names = tuple(header)
@@ -120,7 +120,7 @@ def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
                 stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
             )
             reader = csv.reader(lines, strict=True)
-            while (record := _next_record(reader)) is not None:
+            while (record := next_record(reader)) is not None:
                 if record:
                     yield number, record
                 number = reader.line_num + 1
@@ -134,7 +134,7 @@ def _csv_records(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
         ) from error
 
 
-def _next_record(reader: Iterator[list[str]]) -> list[str] | None:
+def next_record(reader: Iterator[list[str]]) -> list[str] | None:
     """The next row, whose cells may be longer than Python's default limit; None at the end.
 
     The limit is global to the process, so it is set under a lock and restored.
@@ -170,7 +170,7 @@ def _cell(cell: str, kind: Kind) -> Any:
 
 def _parquet_rows(path: Path, columns: list[str]) -> Iterator[tuple[int, Row]]:
     number = 0
-    file = _open_parquet(path)
+    file = open_parquet(path)
     try:
         for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
             for row in batch.to_pylist():
@@ -182,7 +182,12 @@ def _parquet_rows(path: Path, columns: list[str]) -> Iterator[tuple[int, Row]]:
         ) from error
 
 
-def _open_parquet(path: Path) -> pq.ParquetFile:
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Raises:
+      InvalidInputError: the file cannot be read as Parquet.
+    """
     try:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
@@ -207,11 +212,7 @@ def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> t
     for path in paths:
         if not path.is_file():
             raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
-        _require_utf8(path)
-        if not suffix_of(path):
-            raise InvalidInputError(
-                "not a kind of file that is read", where=str(path), fix=f"give {', '.join(SUFFIXES)}"
-            )
+        require_kind(path)
         if path.name in by_name:
             raise InvalidInputError(
                 f"two files have the name {path.name}: {by_name[path.name]} and {path}",
@@ -224,7 +225,12 @@ def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> t
     return files
 
 
-def _require_utf8(path: Path) -> None:
+def require_kind(path: Path) -> None:
+    """Check, by its name, that a file is of a kind that is read.
+
+    Raises:
+      InvalidInputError: it is not, or its name is not UTF-8.
+    """
     try:
         path.name.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -233,6 +239,10 @@ def _require_utf8(path: Path) -> None:
             where=str(path).encode("utf-8", "backslashreplace").decode("utf-8"),
             fix="rename it: a record names the file it was read from",
         ) from error
+    if not suffix_of(path):
+        raise InvalidInputError(
+            "not a kind of file that is read", where=str(path), fix=f"give {', '.join(SUFFIXES)}"
+        )
 
 
 def _describe(path: Path, description: TrialsDescription) -> RawFile:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float64
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 
-from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.parameter import Parameter
 from hyperbo.evaluation.figures.prior import raw_axis
 from hyperbo.evaluation.figures.style import canvas, svg
 from hyperbo.evaluation.prior.cuts import Planes
@@ -22,14 +24,15 @@ _GAP = 0.08
 
 
 def matrix_figure(
-    name: str, planes: Planes, best: Float64[np.ndarray, " d"], space: SearchSpace
+    name: str, planes: Planes, best: Float64[np.ndarray, " d"], columns: Sequence[Parameter]
 ) -> tuple[str, int]:
     """Draw the planes through the point `best` as one matrix: means below the diagonal, deviations above it.
 
     Returns:
       The figure, and the width at which its text has the size of a caption.
     """
-    count, parameters = space.dimension, space.parameters
+    shown = sorted({column for pair in planes.pairs for column in pair})
+    count, parameters = len(shown), [columns[column] for column in shown]
     panel = max(84, 150 - 10 * count)
     inside = panel * count
     width, height = _LEFT + inside + _RIGHT, _TOP + inside + _BOTTOM
@@ -48,11 +51,12 @@ def matrix_figure(
         panels = [[figure.add_subplot(grid[row, column]) for column in range(count)] for row in range(count)]
         images = {}
         for (first, second), mean, deviation in zip(planes.pairs, planes.mean, planes.deviation, strict=True):
+            row, column = shown.index(second), shown.index(first)
             images["mean"] = _plane(
-                panels[second][first], mean, planes.mean, MEAN_COLOURS, best[[first, second]]
+                panels[row][column], mean, planes.mean, MEAN_COLOURS, best[[first, second]]
             )
             images["deviation"] = _plane(
-                panels[first][second], deviation.T, planes.deviation, DEVIATION_COLOURS, best[[second, first]]
+                panels[column][row], deviation.T, planes.deviation, DEVIATION_COLOURS, best[[second, first]]
             )
         for row in range(count):
             for column in range(count):
@@ -78,8 +82,9 @@ def matrix_figure(
             bar.outline.set_visible(False)
             bar.ax.tick_params(labelsize=9)
             bar.set_label(labels[what], fontsize=10)
+        names = ", ".join(each.name for each in parameters)
         description = (
-            f"Prior mean over each pair of {', '.join(space.names)}, from {planes.mean.min():.2f} to "
+            f"Prior mean over each pair of {names}, from {planes.mean.min():.2f} to "
             f"{planes.mean.max():.2f}; standard deviation from {planes.deviation.min():.2f} to "
             f"{planes.deviation.max():.2f}"
         )

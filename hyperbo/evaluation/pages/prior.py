@@ -14,7 +14,7 @@ from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.figures.prior import raw_text
 from hyperbo.evaluation.measures.findings import number
 from hyperbo.evaluation.prior.cuts import FUNCTIONS
-from hyperbo.evaluation.prior.view import PROMISING_SHARE, RANGE, PriorView, view_prior
+from hyperbo.evaluation.prior.view import PROMISING_SHARE, RANGE, PriorView, parameters_of_columns, view_prior
 from hyperbo.gp.kernels import CORRELATIONS
 from hyperbo.priors.file import Prior, PriorDescription
 from hyperbo.priors.history import PriorDecision
@@ -54,11 +54,11 @@ def write_prior_page(prior: Prior, name: str, decisions: Sequence[PriorDecision]
 def render_prior_page(prior: Prior, name: str, decisions: Sequence[PriorDecision]) -> str:
     """The text of the page that `write_prior_page` writes; the same input gives the same text."""
     view, description = view_prior(prior), prior.description
-    space, best = description.search_space, view.promising.best
+    columns, best = parameters_of_columns(description.search_space), view.promising.best
     matrix, matrix_width = "", 0
     if view.planes is not None:
-        matrix, matrix_width = matrix_figure("planes", view.planes, best, space)
-    numbered = list(enumerate(space.parameters))
+        matrix, matrix_width = matrix_figure("planes", view.planes, best, columns)
+    numbered = list(enumerate(columns))
     page = page_environment().get_template("prior_page.html")
     return page.render(
         name=name,
@@ -88,7 +88,7 @@ def render_prior_page(prior: Prior, name: str, decisions: Sequence[PriorDecision
         training_figure=training_figure("training", description) if len(description.losses) > 1 else "",
         feature_names=[f"feature {i + 1}" for i in range(len(view.lengthscales))]
         if description.architecture.hidden
-        else space.names,
+        else description.search_space.columns,
         is_stationary=description.architecture.kernel in CORRELATIONS,
         decisions=[(each, _facts(each.evidence)) for each in decisions],
     )
@@ -117,24 +117,24 @@ def _objective(description: PriorDescription, mean: float) -> str:
 
 def _promising_rows(prior: Prior, view: PriorView) -> Iterator[tuple[str, str, str, str, str]]:
     promising = view.promising
-    for i, each in enumerate(prior.description.search_space.parameters):
+    for i, each in enumerate(parameters_of_columns(prior.description.search_space)):
         low, high = (raw_text(each, at) for at in promising.ranges[i])
         whole = f"{raw_text(each, 0.0)} to {raw_text(each, 1.0)}"
         yield each.name, raw_text(each, promising.best[i]), f"{low} to {high}", whole, each.scaling
 
 
 def _proposal_rows(prior: Prior, view: PriorView) -> Iterator[tuple[list[str], str, str, str]]:
-    promising, parameters = view.promising, prior.description.search_space.parameters
+    promising, columns = view.promising, parameters_of_columns(prior.description.search_space)
     for point, mean, deviation in zip(
         promising.proposals, promising.proposal_means, promising.proposal_deviations, strict=True
     ):
-        raw = [raw_text(each, at) for each, at in zip(parameters, point, strict=True)]
+        raw = [raw_text(each, at) for each, at in zip(columns, point, strict=True)]
         yield raw, number(mean), number(deviation, 2), _objective(prior.description, mean)
 
 
 def _reach_rows(prior: Prior, view: PriorView) -> Iterator[tuple[str, str, list[str]]]:
     """For each parameter: its name, the best value, and the values on both sides with correlation 1/2."""
-    for i, each in enumerate(prior.description.search_space.parameters):
+    for i, each in enumerate(parameters_of_columns(prior.description.search_space)):
         best = view.promising.best[i]
         ends = [
             "further than the range"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -24,7 +25,7 @@ class Planes:
     """The prior over each pair of parameters; the other parameters are fixed at one point.
 
     Attributes:
-      pairs: numbers of the first and second parameter of each plane.
+      pairs: columns of x of the first and second parameter of each plane.
       at: coordinates along both parameters.
       mean: prior mean, by plane, second and first parameter.
       deviation: standard deviation of the function, by the same axes.
@@ -70,9 +71,9 @@ def marginals(
     return features, gp.mean(features), jnp.sqrt(gp.kernel.diagonal(features))
 
 
-def planes_through(gp: GaussianProcess, best: Float64[np.ndarray, " d"]) -> Planes:
-    """The prior over each pair of parameters, through one point; needs 64-bit JAX."""
-    pairs = tuple(itertools.combinations(range(len(best)), 2))
+def planes_through(gp: GaussianProcess, best: Float64[np.ndarray, " d"], axes: Sequence[int]) -> Planes:
+    """The prior over each pair of some columns of x, through one point; needs 64-bit JAX."""
+    pairs = tuple(itertools.combinations(axes, 2))
     at = np.linspace(0.0, 1.0, _CELLS)
     x = np.tile(best, (len(pairs), _CELLS, _CELLS, 1))
     for plane, (first, second) in zip(x, pairs, strict=True):

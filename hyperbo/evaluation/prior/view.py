@@ -13,6 +13,7 @@ from scipy.stats import qmc
 from hyperbo.acquisition import climb
 from hyperbo.bayesopt.history import History, trial_stream
 from hyperbo.compute.pytree import pytree
+from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import NumericalError
 from hyperbo.evaluation.prior.cuts import Planes, Slices, marginals, planes_through, slices_through
@@ -27,6 +28,8 @@ from hyperbo.tuning.region import Region, coordinates
 POINTS, PROMISING_SHARE, RANGE = 2**13, 0.05, (0.1, 0.9)
 PROPOSALS = 5
 _STARTS, _ITERATIONS = 8, 200
+# Number of parameters of which all pairs are drawn.
+_MOST_PLANAR = 8
 # Means with a smaller relative difference differ only by rounding.
 _FLAT = 1e-9
 
@@ -89,16 +92,18 @@ def view_prior(prior: Prior) -> PriorView:
     # A prior that was read from a file holds NumPy arrays.
     prior = replace(prior, gp=jax.tree.map(jnp.asarray, prior.gp))
     gp, space = prior.gp, prior.description.search_space
-    points = qmc.Sobol(space.dimension, rng=0).random(POINTS)
+    points = _points_of(space, qmc.Sobol(space.dimension, rng=0).random(POINTS))
     features, means, deviations = map(np.asarray, marginals(gp, points))
     if not (np.isfinite(means).all() and np.isfinite(deviations).all()):
         raise NumericalError("the prior's mean or variance is not finite: its training has failed")
     promising = _promising(prior, points, means)
+    planar = [i for i, each in enumerate(parameters_of_columns(space)) if each.name in _numbers(space)]
+    planar = planar[:_MOST_PLANAR]
     kernel = gp.kernel
     lengthscales = kernel.raw_scale if isinstance(kernel, Linear) else kernel.raw_lengthscales
     return PriorView(
         promising,
-        planes_through(gp, promising.best) if space.dimension > 1 else None,
+        planes_through(gp, promising.best, planar) if len(planar) > 1 else None,
         slices_through(gp, promising.best),
         np.broadcast_to(np.asarray(softplus(lengthscales)), features.shape[1:]).copy(),
         np.ptp(features, axis=0),
@@ -112,10 +117,11 @@ def _promising(
     gp, space = prior.gp, prior.description.search_space
     is_flat = bool(np.ptp(means) <= _FLAT * np.abs(means).max())
     if is_flat:
-        best = np.full(space.dimension, 0.5)
+        (best,) = _points_of(space, np.full((1, space.dimension), 0.5))
     else:
         order = np.argsort(-means, kind="stable")
-        best = np.asarray(_highest(gp, points[order[:_STARTS]]))
+        # A climb would leave the levels; of so many points, the best one is close enough to the largest mean.
+        best = np.asarray(_highest(gp, points[order[:_STARTS]])) if space.is_real else points[order[0]]
         points = points[order[: round(PROMISING_SHARE * len(points))]]
     proposals = _proposals(prior)
     _, mean, deviation = map(np.asarray, marginals(gp, np.concatenate([best[None], proposals])))
@@ -130,6 +136,24 @@ def _promising(
         mean[1:],
         deviation[1:],
     )
+
+
+def parameters_of_columns(space: SearchSpace) -> tuple[Parameter, ...]:
+    """For each column of x the number that it is; a column of levels or activity is one from 0 to 1."""
+    return tuple(
+        each if isinstance(each, Parameter) and name == each.name else Parameter(name, 0.0, 1.0)
+        for each, own in zip(space.parameters, space.slices, strict=True)
+        for name in space.columns[own]
+    )
+
+
+def _numbers(space: SearchSpace) -> set[str]:
+    return {each.name for each in space.parameters if isinstance(each, Parameter)}
+
+
+def _points_of(space: SearchSpace, x: Float64[np.ndarray, "n d"]) -> Float64[np.ndarray, "n d"]:
+    """The points of a space next to those of its unit cube."""
+    return x if space.is_real else space.to_unit(space.from_unit(x))
 
 
 @pytree
@@ -152,14 +176,14 @@ def _proposals(prior: Prior) -> Float64[np.ndarray, "q d"]:
     space = prior.description.search_space
     mapped = prior.description.is_mapped
     region, none = Region.of(space, {}), np.zeros((0, space.dimension))
-    tried = none
+    tried = np.zeros((0, len(space.parameters)))
     for number in range(PROPOSALS):
         history = History(none, np.zeros(0), _within(space, tried))
         stream = trial_stream(0, number, space.names)
-        raw = propose(prior.gp, region, history, stream, mapped=mapped, prior_weight=PRIOR_WEIGHT)
-        tried = np.concatenate([tried, raw[None]])
+        codes = propose(prior.gp, region, history, stream, mapped=mapped, prior_weight=PRIOR_WEIGHT)
+        tried = np.concatenate([tried, codes[None]])
     return _within(space, tried)
 
 
-def _within(space: SearchSpace, raw: Float64[np.ndarray, "q d"]) -> Float64[np.ndarray, "q d"]:
-    return np.clip(coordinates(space, raw), 0.0, 1.0)
+def _within(space: SearchSpace, codes: Float64[np.ndarray, "q p"]) -> Float64[np.ndarray, "q d"]:
+    return np.clip(coordinates(space, codes), 0.0, 1.0)

@@ -42,7 +42,7 @@ class DefaultRand:
         scaled. Where the candidates are recorded trials, the one nearest to it in the unit cube is tried.
     """
 
-    default: dict[str, float] | None = None
+    default: dict[str, float | int | str | bool] | None = None
 
     @double_precision
     def fit(self, jobs: Sequence[Job], progress: Progress = no_progress) -> list[Float[Array, " d"]]:
@@ -56,14 +56,15 @@ class DefaultRand:
 
     def _in_unit_cube(self, space: SearchSpace) -> np.ndarray:
         if self.default is None:
-            return np.full(space.dimension, 0.5)
-        if set(self.default) != set(space.names):
+            return space.to_unit(space.from_unit(np.full((1, space.dimension), 0.5)))[0]
+        active = {name for name in space.names if space.is_active(name, self.default)}
+        if not active <= set(self.default) <= set(space.names):
             raise InvalidInputError(
                 f"default has the parameters {', '.join(self.default) or 'none'}",
                 where="Default-Rand",
                 fix=f"give a value for each of {', '.join(space.names)}",
             )
-        return space.to_unit(np.array([[self.default[name] for name in space.names]], np.float64))[0]
+        return space.to_unit(space.codes([self.default]))[0]
 
     def policy(self, fitted: Float[Array, " d"], task: Task) -> DefaultRandPolicy:
         """The same for every test task: its values are not looked at."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -16,17 +16,25 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hyperbo.data.search_space import Parameter, SearchSpace
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Parameter, Value
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
-from hyperbo.tuning.region import Choices, Range
+from hyperbo.tuning.axes import Choices, Range
 
 
-def placed(distribution: BaseDistribution) -> Range | Choices | float | None:
-    """The range, choices or fixed value of a distribution; None where its choices are no numbers.
+def placed(parameter: Parameter | Choice, distribution: BaseDistribution) -> Range | Choices | float | None:
+    """What a distribution allows of a prior's parameter; None where a number has choices that are none.
 
-    >>> placed(IntDistribution(8, 64, step=8)), placed(CategoricalDistribution(["sgd", "adam"]))
+    Raises:
+      InvalidInputError: the distribution has a level that the prior does not know, or none that it knows.
+
+    >>> depth = Parameter("depth", 8.0, 64.0)
+    >>> placed(depth, IntDistribution(8, 64, step=8)), placed(depth, CategoricalDistribution(["a", "b"]))
     (Range(lower=8.0, upper=64.0, step=8.0), None)
     """
+    if isinstance(parameter, Choice):
+        return Choices(_levels(parameter, distribution))
     if isinstance(distribution, CategoricalDistribution):
         numbers = [number for each in distribution.choices if (number := as_number(each)) is not None]
         return Choices(tuple(numbers)) if len(numbers) == len(distribution.choices) else None
@@ -38,15 +46,65 @@ def placed(distribution: BaseDistribution) -> Range | Choices | float | None:
     return Range(lower, upper, None if distribution.step is None else float(distribution.step))
 
 
-def value_of(distribution: BaseDistribution, raw: float) -> Any:
-    """A raw value in the type of the distribution, clipped to its range."""
+def _levels(parameter: Choice, distribution: BaseDistribution) -> tuple[Value, ...]:
     if isinstance(distribution, CategoricalDistribution):
-        return min(distribution.choices, key=lambda each: abs((as_number(each) or 0.0) - raw))
+        for each in distribution.choices:
+            if level_of(parameter, each) is None:
+                raise InvalidInputError(
+                    f"the prior knows no level {each!r} of {parameter.name}, only {parameter.summary}",
+                    where=f"parameter {parameter.name!r}",
+                    fix="leave it out; under another name, the parameter is sampled without the prior",
+                )
+        return tuple(each for each in distribution.choices if isinstance(each, bool | int | float | str))
+    inside = tuple(
+        level
+        for level in parameter.levels
+        if not isinstance(level, str | bool) and distribution._contains(distribution.to_internal_repr(level))
+    )
+    if not inside:
+        raise InvalidInputError(
+            f"no level of {parameter.name} is in {_words(distribution)}: {parameter.summary}",
+            where=f"parameter {parameter.name!r}",
+            fix="give some of its levels as a list",
+        )
+    return inside
+
+
+def level_of(parameter: Choice, value: Any) -> float | None:
+    """The code of a value; None if it is no level."""
+    if not isinstance(value, bool | int | float | str):
+        return None
+    try:
+        return parameter.code(value)
+    except InvalidInputError:
+        return None
+
+
+def value_of(parameter: Parameter | Choice, distribution: BaseDistribution, code: float) -> Any:
+    """A code as a value in the type of the distribution, of a number clipped to its range."""
+    if isinstance(parameter, Choice):
+        value = parameter.value(code)
+        if isinstance(distribution, CategoricalDistribution):
+            return next(each for each in distribution.choices if level_of(parameter, each) == code)
+        return int(value) if isinstance(distribution, IntDistribution) else value
+    if isinstance(distribution, CategoricalDistribution):
+        return min(distribution.choices, key=lambda each: abs((as_number(each) or 0.0) - code))
     if isinstance(distribution, IntDistribution):
-        return min(max(round(raw), distribution.low), distribution.high)
+        return min(max(round(code), distribution.low), distribution.high)
     if isinstance(distribution, FloatDistribution):
-        return min(max(raw, distribution.low), distribution.high)
+        return min(max(code, distribution.low), distribution.high)
     raise TypeError(f"{distribution} has no number")
+
+
+def codes_of(space: SearchSpace, values: Mapping[str, Any]) -> dict[str, float]:
+    """The codes of those values that are values of a prior's parameters, by name."""
+    codes = {}
+    for each in space.parameters:
+        value = values.get(each.name)
+        code = level_of(each, value) if isinstance(each, Choice) else as_number(value)
+        if code is not None:
+            codes[each.name] = code
+    return codes
 
 
 def as_number(value: Any) -> float | None:
@@ -70,17 +128,26 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
     >>> space_of(prior, {"rate": (1e-3, 0.1)})
     {'rate': FloatDistribution(high=0.1, log=True, low=0.001, step=None)}
     """
-    scalings = {each.name: each.scaling for each in prior.parameters}
-    own = {each.name: _range(each.lower, each.upper, each.scaling == "log") for each in prior.parameters}
+    known = {each.name: each for each in prior.parameters}
+    own = {name: _own(each) for name, each in known.items()}
     for name in given.keys() - own.keys():
         meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
         if meant:
             raise InvalidInputError(f"the prior has no parameter {name!r}", fix=f"did you mean {meant[0]!r}?")
-    return {**own, **{name: _distribution(name, each, scalings.get(name)) for name, each in given.items()}}
+    return {**own, **{name: _distribution(name, each, known.get(name)) for name, each in given.items()}}
 
 
-def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check values of all parameters, and return them, numbers of NumPy as Python numbers.
+def _own(parameter: Parameter | Choice) -> BaseDistribution:
+    """The distribution over all values of a prior's parameter."""
+    if isinstance(parameter, Choice):
+        return CategoricalDistribution(parameter.levels)
+    return _range(parameter.lower, parameter.upper, parameter.scaling == "log", parameter.integer)
+
+
+def inside(
+    space: Mapping[str, BaseDistribution], given: Mapping[str, Any], prior: SearchSpace
+) -> dict[str, Any]:
+    """Check values of all active parameters, and return them, numbers of NumPy as Python numbers.
 
     A value a rounding outside of its range, as that of a float32, is returned as the nearest bound: Optuna's
     database holds no other.
@@ -88,13 +155,16 @@ def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> d
     Raises:
       InvalidInputError: a parameter is missing, unknown or outside of its range.
     """
-    missing, unknown = sorted(space.keys() - given.keys()), sorted(given.keys() - space.keys())
+    plain = {name: plain_value(each) for name, each in given.items()}
+    needed = active_names(prior, space, plain)
+    missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - space.keys())
     if missing or unknown:
         named = ((missing, "missing"), (unknown, "unknown"))
         said = [f"{', '.join(names)} {what}" for names, what in named if names]
         raise InvalidInputError("; ".join(said), where="hyperparameters", fix=f"give {', '.join(space)}")
-    values = {name: _plain(each) for name, each in given.items()}
-    for name, distribution in space.items():
+    values = {name: each for name, each in plain.items() if name in needed}
+    for name in values:
+        distribution = space[name]
         values[name] = _without_rounding(distribution, values[name])
         try:
             fits = distribution._contains(distribution.to_internal_repr(values[name]))
@@ -105,6 +175,11 @@ def inside(space: Mapping[str, BaseDistribution], given: Mapping[str, Any]) -> d
                 f"{name} = {given[name]!r} is outside of {_words(distribution)}", where="hyperparameters"
             )
     return values
+
+
+def active_names(prior: SearchSpace, names: Iterable[str], values: Mapping[str, Any]) -> set[str]:
+    """The parameters of a space to tune that are active, given values, by the prior's conditions."""
+    return {name for name in names if name not in prior.names or prior.is_active(name, values)}
 
 
 def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
@@ -119,17 +194,27 @@ def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
     return min(max(known, lower), upper) if accepted.accepts(np.array([known])).all() else value
 
 
-def _distribution(name: str, given: Any, scaling: str | None) -> BaseDistribution:
+def _distribution(name: str, given: Any, known: Parameter | Choice | None) -> BaseDistribution:
     where = f"parameter {name!r}"
     if isinstance(given, BaseDistribution):
         return given
+    is_range = isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given))
     try:
-        if _is_number(given):
-            return _range(given, given, False)
-        if isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given)):
-            return _range(*given, log=scaling == "log")
+        if isinstance(known, Choice):
+            if is_range:
+                return CategoricalDistribution(
+                    _levels(known, FloatDistribution(float(given[0]), float(given[1])))
+                )
+            if isinstance(given, str | bool) or _is_number(given):
+                return CategoricalDistribution([plain_value(given)])
+        else:
+            integer = known is not None and known.integer
+            if _is_number(given):
+                return _range(given, given, False, integer)
+            if is_range:
+                return _range(*given, log=known is not None and known.scaling == "log", integer=integer)
         if isinstance(given, list):
-            return CategoricalDistribution([_plain(each) for each in given])
+            return CategoricalDistribution([plain_value(each) for each in given])
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{given!r}: {error}", where=where) from error
     raise InvalidInputError(
@@ -139,19 +224,23 @@ def _distribution(name: str, given: Any, scaling: str | None) -> BaseDistributio
     )
 
 
-def _range(lower: Any, upper: Any, log: bool) -> FloatDistribution:
+def _range(lower: Any, upper: Any, log: bool, integer: bool = False) -> FloatDistribution | IntDistribution:
     low, high = float(lower), float(upper)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError("a bound is not finite")
-    return FloatDistribution(low, high, log=log and low < high)
+    if not integer:
+        return FloatDistribution(low, high, log=log and low < high)
+    if not (low.is_integer() and high.is_integer()):
+        raise ValueError("a bound of an integer is no whole number")
+    return IntDistribution(int(low), int(high), log=log and low < high)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _plain(value: Any) -> Any:
-    """A NumPy number as a Python number, because the database holds JSON."""
+def plain_value(value: Any) -> Any:
+    """A NumPy number as a Python number, because a database holds JSON."""
     return value.item() if hasattr(value, "item") else value
 
 

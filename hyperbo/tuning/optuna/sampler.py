@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -19,11 +19,12 @@ from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import load_prior
+from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
-from hyperbo.tuning.optuna.distributions import placed, value_of
-from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, numbers, wait_for_others
+from hyperbo.tuning.optuna.distributions import active_names, codes_of, placed, plain_value, value_of
+from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, wait_for_others
 from hyperbo.tuning.proposals import PRIOR_WEIGHT, propose
-from hyperbo.tuning.region import Choices, Range, Region
+from hyperbo.tuning.region import Region
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class HyperBOSampler(BaseSampler):
     The prior is one component of a mixture with uninformed Gaussian processes. The study's trials weigh them,
     so that a prior that is wrong loses its say. The mixture's mean, then its expected improvement, is
     maximised over the suggested ranges. These may be narrower or wider than the prior's ranges; the prior's
-    scaling applies to them. Proposals are rounded to integers, steps and choices among numbers.
+    scaling applies to them. A choice of the prior may be suggested with some of its levels. All proposals are
+    points of these ranges, with integers, steps and levels.
 
     A trial that fails or returns NaN is infeasible, unless its user attribute `hyperbo:failed` is set. A
     pruned trial counts with its last intermediate value. A running trial counts as the batch strategy says.
@@ -76,7 +78,7 @@ class HyperBOSampler(BaseSampler):
         self,
         prior: Prior | str,
         *,
-        fixed: Mapping[str, SupportsFloat] | None = None,
+        fixed: Mapping[str, Any] | None = None,
         batch: str = "constant_liar",
         seed: int | None = None,
         independent_sampler: BaseSampler | None = None,
@@ -92,15 +94,15 @@ class HyperBOSampler(BaseSampler):
         self._prior_weight = float(prior_weight)
         self._warping = output_warping(self._prior.description.output_warping)
         self._space = self._prior.description.search_space
-        self._fixed = {name: float(value) for name, value in (fixed or {}).items()}
+        self._fixed = {name: plain_value(value) for name, value in (fixed or {}).items()}
         Region.of(self._space, self._fixed)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self._independent = independent_sampler
         self._given: dict[str, BaseDistribution] | None = None
-        self._whole: frozenset[str] | None = None
+        self._named: frozenset[str] = frozenset()
         if search_space is not None:
             Region.of(self._space, self._ranges(search_space))
-            self._given, self._whole = self._known(search_space), frozenset(search_space)
+            self._given, self._named = self._known(search_space), frozenset(search_space)
         self._intersection = IntersectionSearchSpace()
         self._guess: dict[str, float] | None = None
         self._chosen: dict[int, dict[str, Any]] = {}
@@ -193,9 +195,15 @@ class HyperBOSampler(BaseSampler):
         return {name: distributions[name] for name in self._ranges(distributions)}
 
     def _ranges(self, distributions: Mapping[str, BaseDistribution]) -> dict[str, Range | Choices | float]:
-        """The ranges, choices and fixed values of the prior's parameters; only those over numbers."""
-        of_prior = {name: placed(each) for name, each in distributions.items() if name in self._space.names}
+        """The ranges, choices and fixed values of the prior's parameters, without texts for numbers."""
+        space = self._space
+        shared = {name: each for name, each in distributions.items() if name in space.names}
+        of_prior = {name: placed(space.parameter(name), each) for name, each in shared.items()}
         return {name: each for name, each in of_prior.items() if each is not None}
+
+    def _is_whole(self, values: Mapping[str, Any]) -> bool:
+        """Whether a trial has all values that it will have, of the space that was given."""
+        return values.keys() >= active_names(self._space, self._named, values)
 
     def _require_direction(self, study: Study) -> None:
         if len(study.directions) != 1:
@@ -214,35 +222,37 @@ class HyperBOSampler(BaseSampler):
         with self._choosing:
             known = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
             ranges = self._ranges(distributions)
-            held = {**self._guessed(), **numbers(known, self._space.names)}
-            region = Region.of(
-                self._space, {**held, **{name: each for name, each in ranges.items() if name not in known}}
-            )
-            history = history_of(study, trial, self._space, self._warping, self._guessed(), self._whole)
-            raw = self._choice(region, history, trial_stream(self._seed, trial.number, distributions))
-            chosen = dict(zip(self._space.names, raw.tolist(), strict=True))
+            space = self._space
+            codes = {**self._guessed(), **codes_of(space, known)}
+            held = {name: space.parameter(name).value(code) for name, code in codes.items()}
+            free = {name: each for name, each in ranges.items() if name not in known}
+            is_whole = None if self._given is None else self._is_whole
+            history = history_of(study, trial, space, self._warping, self._guessed(), is_whole)
+            stream = trial_stream(self._seed, trial.number, distributions)
+            chosen = self._choice(Region.of(space, {**held, **free}), history, stream)
             values = {
-                name: known[name] if name in known else value_of(each, chosen[name])
+                name: known[name] if name in known else value_of(space.parameter(name), each, chosen[name])
                 for name, each in distributions.items()
             }
-            study._storage.set_trial_system_attr(
-                trial._trial_id, PROPOSED, {**numbers(known, self._space.names), **values}
-            )
+            of_prior = {name: each for name, each in known.items() if name in space.names}
+            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, {**of_prior, **values})
         return values
 
-    def _choice(self, region: Region, history: History, random: np.random.Generator) -> np.ndarray:
+    def _choice(self, region: Region, history: History, random: np.random.Generator) -> dict[str, float]:
+        """The codes of what to try next; an inactive parameter has one, too."""
         prior = self._prior
         mapped = prior.description.is_mapped
         weight = self._prior_weight
-        return propose(prior.gp, region, history, random, self._strategy, mapped, prior_weight=weight)
+        codes = propose(prior.gp, region, history, random, self._strategy, mapped, prior_weight=weight)
+        return dict(zip(self._space.names, codes.tolist(), strict=True))
 
     def _guessed(self) -> Mapping[str, float]:
-        """The prior's best guess before any trial, with the fixed values."""
+        """The codes of the prior's best guess before any trial, with the fixed values."""
         if self._guess is None:
             region = Region.of(self._space, self._fixed)
             none = np.zeros((0, self._space.dimension))
-            raw = self._choice(region, History(none, np.zeros(0), none), np.random.default_rng(self._seed))
-            self._guess = dict(zip(self._space.names, raw.tolist(), strict=True))
+            random = np.random.default_rng(self._seed)
+            self._guess = self._choice(region, History(none, np.zeros(0), none), random)
         return self._guess
 
     def _say_unknown(self, trial: FrozenTrial, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from hyperbo.bayesopt.history import History
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
-from hyperbo.tuning.optuna.distributions import as_number
+from hyperbo.tuning.optuna.distributions import codes_of
 from hyperbo.tuning.region import coordinates
 
 logger = logging.getLogger(__name__)
@@ -38,14 +38,15 @@ def history_of(
     space: SearchSpace,
     warping: OutputWarping,
     missing: Mapping[str, float],
-    whole: frozenset[str] | None,
+    is_whole: Callable[[Mapping[str, Any]], bool] | None,
 ) -> History:
     """What a prior is conditioned on before it proposes a trial, which is left out.
 
     Complete and pruned trials count with their value; that of a pruned trial is its last intermediate value.
     Failed trials that were told, and values that are not finite, are infeasible. Trials of killed processes
     are left out. A trial at which the scaling is not defined is left out with a warning. `missing` stands in
-    for parameters of the prior that a trial lacks. `whole` names the parameters that every trial has.
+    for parameters of the prior that a trial lacks, by their codes. `is_whole` tells whether a trial has all
+    values that it will have; None: that is not known.
 
     Raises:
       InvalidInputError: the warping is not defined at an objective value. The message names the trial.
@@ -55,8 +56,8 @@ def history_of(
     for each in study.get_trials(deepcopy=False):
         runs = each.state == TrialState.RUNNING
         proposed = each.system_attrs.get(PROPOSED, {}) if runs else {}
-        values = numbers({**proposed, **each.params}, space.names)
-        if each.number == trial.number or not values or not _counts(each, whole):
+        values = codes_of(space, {**proposed, **each.params})
+        if each.number == trial.number or not values or not _counts(each, is_whole):
             continue
         all_values = {**missing, **values}
         (pending if runs else told).append((each, [all_values[name] for name in space.names]))
@@ -86,11 +87,6 @@ def warped(warping: OutputWarping, value: float, where: str = "") -> float:
     return y
 
 
-def numbers(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """The values that are numbers, by name."""
-    return {name: number for name in names if (number := as_number(values.get(name))) is not None}
-
-
 def wait_for_others(study: Study, trial: FrozenTrial) -> None:
     """Wait until earlier trials have their values; else several processes would try the same."""
     end = time.monotonic() + _PATIENCE.total_seconds()
@@ -102,14 +98,14 @@ def wait_for_others(study: Study, trial: FrozenTrial) -> None:
         time.sleep(_POLL)
 
 
-def _counts(trial: FrozenTrial, whole: frozenset[str] | None) -> bool:
+def _counts(trial: FrozenTrial, is_whole: Callable[[Mapping[str, Any]], bool] | None) -> bool:
     if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
         return True
     if trial.state == TrialState.FAIL:
         return bool(trial.system_attrs.get(TOLD, False)) and not trial.user_attrs.get(FAILED, False)
     # A process that was killed while it chose the values leaves a trial that lacks some.
-    is_whole = whole is None or trial.params.keys() >= whole
-    return trial.state == TrialState.RUNNING and (is_whole or _is_recent(trial))
+    has_all = is_whole is None or is_whole(trial.params)
+    return trial.state == TrialState.RUNNING and (has_all or _is_recent(trial))
 
 
 def _is_recent(trial: FrozenTrial) -> bool:

@@ -75,7 +75,7 @@ def test_files_that_are_good_alone_and_not_together(service, tmp_path):
     drop(tmp_path, "a_first.csv", 0, 10)
     take(service)
     drop(tmp_path, "b.csv", 10, 20)
-    drop(tmp_path, "c.csv", 15, 25)  # It repeats trials of b.
+    drop(tmp_path, "c.csv", 15, 25, scale=1.001)  # Five trials of each task are those of b, changed.
     drop(tmp_path, "d.csv", 25, 30)
     outcome = take(service)
     assert (outcome.published, list(outcome.refused)) == (["trials/own:1.1.0"], ["c.csv"])
@@ -85,6 +85,20 @@ def test_files_that_are_good_alone_and_not_together(service, tmp_path):
         "d.csv",
         "space.toml",
     }
+
+
+def test_an_export_that_grows_every_night_needs_no_person(service, tmp_path):
+    for night, version in ((10, "1.0.0"), (20, "1.1.0"), (20, None), (30, "1.2.0")):
+        drop(tmp_path, "study.csv", 0, night)
+        outcome = take(service)
+        assert (outcome.published, outcome.refused) == ([f"trials/own:{version}"] if version else [], {})
+    assert outcome.manifest.rejects == 0
+    assert [(each.known, each.new) for each in outcome.manifest.exports] == [(30, 30), (60, 30)]
+    # A value that changed is refused, and what is recorded stays.
+    drop(tmp_path, "study.csv", 0, 40, scale=1.001)
+    outcome = take(service)
+    assert (outcome.published, list(outcome.refused)) == ([], ["study.csv"])
+    assert "metrics.error of the trial" in outcome.refused["study.csv"]
 
 
 def test_a_fault_of_the_service_is_no_fault_of_its_files(service, tmp_path):

@@ -149,7 +149,7 @@ def test_a_weight_that_is_none_is_refused(weight):
 
 def test_a_choice_that_compiles_is_announced_once(caplog, monkeypatch):
     monkeypatch.setattr(proposals, "_announced", set())
-    monkeypatch.setattr(proposals, "_search", lambda *args: (np.zeros(2), np.zeros(len(args[6]))))
+    monkeypatch.setattr(proposals, "_climbed", lambda *args: (np.zeros(2), 0, np.zeros(len(args[6]))))
     nothing, random = History(np.zeros((0, 2)), np.zeros(0), np.zeros((0, 2))), np.random.default_rng(0)
     for weight, kept, seen in ((0.9, None, "WARNING"), (0.9, None, None), (0.8, "folder", "INFO")):
         caplog.clear()

@@ -14,8 +14,8 @@ from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import NumericalError
 from hyperbo.gp.numerics import double_precision
 from hyperbo.tuning import proposals
-from hyperbo.tuning.batches import BATCH_STRATEGIES, Box, acquisition_of, sampled
-from hyperbo.tuning.proposals import _search
+from hyperbo.tuning.batches import BATCH_STRATEGIES, Anchored, Box, acquisition_of, sampled
+from hyperbo.tuning.proposals import _climbed
 from hyperbo.tuning.region import Choices, Range, Region
 
 # Of the prior alone; the mixture has a file of its own.
@@ -92,8 +92,8 @@ def uniform_grid():
 
 
 @double_precision
-def score(strategy, given, at=AT, is_mapped=True, start=(0.0, 0.0), width=(1.0, 1.0)):
-    box = Box(jnp.asarray(start), jnp.asarray(width))
+def score(strategy, given, at=AT, is_mapped=True):
+    box = Box(jnp.zeros(2), jnp.ones(2))
     acquisition = acquisition_of(PRIOR.gp, rows_of(given), box, strategy, is_mapped, 1.0)
     return np.asarray(acquisition(jnp.asarray(at)))
 
@@ -109,11 +109,14 @@ def test_without_running_trials_it_is_ucb(strategy):
     np.testing.assert_allclose(score(strategy, given), expected, atol=1e-8)
 
 
-def test_the_box_is_where_the_prior_is_asked():
-    given, plain = history(9, 0), PlainGP(PRIOR.gp)
-    start, width = np.array([0.25, -0.5]), np.array([0.5, 0.0])
-    expected = ucb(*plain.posterior(start + width * AT, given.x, mapped(given.y)), plain)
-    np.testing.assert_allclose(score("constant_liar", given, start=start, width=width), expected, atol=1e-8)
+@double_precision
+def test_a_row_moves_from_its_anchor_inside_the_box():
+    box = Box(jnp.array([0.25, -0.5]), jnp.array([0.5, 0.0]))
+    anchors, moves = jnp.array([[0.1, 7.0], [0.2, 8.0]]), jnp.array([[True, False], [False, True]])
+    anchored = Anchored(lambda x: jnp.sum(x, axis=1), box, anchors, moves)
+    t = jnp.array([[0.5, 0.9], [0.5, 0.9]])
+    np.testing.assert_allclose(anchored.at(t), [[0.5, 7.0], [0.2, -0.5]])
+    np.testing.assert_allclose(anchored(t), [7.5, -0.3])
 
 
 def test_a_believed_trial_leaves_the_mean_and_shrinks_the_variance():
@@ -178,9 +181,7 @@ def test_a_held_value_has_no_slope():
     with jax.enable_x64(True):
         held = Box(jnp.asarray([0.0, 0.5]), jnp.asarray([1.0, 0.0]))
         found = acquisition_of(PRIOR.gp, rows_of(given), held, "local_penalization", True, 1.0)
-        free = jax.vmap(jax.grad(lambda t: found.score.inner.posterior.mean(held(t[None]))[0]))(
-            uniform_grid()
-        )
+        free = jax.vmap(jax.grad(lambda t: found.score.posterior.mean(held(t[None]))[0]))(uniform_grid())
         np.testing.assert_allclose(found.slope, jnp.max(jnp.abs(free[:, 0])), rtol=1e-9)
 
 
@@ -200,8 +201,8 @@ def test_a_drawn_function_has_the_posteriors_moments():
     given, plain = history(9, 2), PlainGP(PRIOR.gp)
     mean, variance = plain.posterior(AT, given.x, mapped(given.y))
     with jax.enable_x64(True):
-        rows, box = rows_of(given), Box(jnp.zeros(2), jnp.ones(2))
-        draw = jax.jit(lambda key: sampled(PRIOR.gp, rows, box, jnp.asarray(AT), key, True, 1.0))
+        rows = rows_of(given)
+        draw = jax.jit(lambda key: sampled(PRIOR.gp, rows, jnp.asarray(AT), key, True, 1.0))
         draws = np.stack([np.asarray(draw(jax.random.key(seed))) for seed in range(600)])
     error = np.sqrt(variance / len(draws))
     assert (np.abs(draws.mean(axis=0) - mean) < 5.0 * error + 1e-3).all()
@@ -262,10 +263,10 @@ def test_trials_at_the_same_time_are_apart(strategy):
 
 
 def test_programs_are_compiled_for_capacities_only():
-    _search.clear_cache()
+    _climbed.clear_cache()
     for count in (0, 3, 15, 17, 40):
         propose(PRIOR.gp, WHOLE, history(count, 1), np.random.default_rng(0))
-    assert _search._cache_size() == 2
+    assert _climbed._cache_size() == 2
     assert capacity_for(18, refits=False) == capacity_for(41, refits=False)
 
 

@@ -23,7 +23,8 @@ from synthetic_hpob import write_hpob
 import pd1_builder
 from pd1_builder.hpob.recipe import hpob_recipe
 from pd1_builder.pd1.recipe import CONFIGURATIONS
-from pd1_builder.release.card import HUB_LICENCES, card, code, plain, section, table
+from pd1_builder.release.card import HUB_LICENCES, card
+from pd1_builder.release.markdown import code, plain, section, table
 from pd1_builder.version.manifest import FileDigest, Manifest, read_manifest
 from pipelines.curate.columns import ARROW_TYPES, Column, Kind
 

@@ -90,14 +90,6 @@ def test_more_files_make_the_next_version_and_the_same_files_none(
     assert again.content_hash == second.content_hash
 
 
-def test_a_file_of_the_same_name_and_other_content_is_refused(tmp_path: Path, space: Path) -> None:
-    one = task(tmp_path, "one")
-    pd1_builder.add("own", [one], space, data_dir=tmp_path / "data")
-    task(tmp_path, "one", trials=5)
-    with pytest.raises(InvalidInputError, match=r"another file one\.jsonl was added before; rename it"):
-        pd1_builder.add("own", [one], data_dir=tmp_path / "data")
-
-
 def test_a_new_dataset_needs_a_space_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"trials/own is new .* --space"):
         pd1_builder.add("own", [task(tmp_path, "one")], data_dir=tmp_path / "data")
@@ -228,8 +220,6 @@ def test_a_value_a_rounding_outside_of_its_range_is_kept_clipped_and_counted(
 BAD_ROWS: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "half a row": (b'{"task": "net", "tri', "is not JSON"),
     "out of range": (row("z", layers=9), r"layers = 9.0 is outside \[1.0, 8.0\]"),
-    "repeated id": (row("1", loss=0.5), "trial id 'net/1' names different trials"),
-    "repeated row": (row("2", task="net", layers=3), "trial id 'net/2' repeats the row good.jsonl:3"),
     "quotes the words of a full disk": (
         row("z", status="No space left on device"),
         "status is 'No space left on device'",
@@ -254,12 +244,9 @@ def test_a_bad_row_stops_the_build_and_names_its_place(tmp_path: Path, space: Pa
 def test_bad_rows_are_set_aside_where_a_share_of_them_is_allowed(tmp_path: Path, space: Path) -> None:
     files = good_and_bad(tmp_path, *(content for content, _ in BAD_ROWS.values()))
     manifest = pd1_builder.add("own", files, space, data_dir=tmp_path / "data", max_reject_share=0.9)
-    # Of the two rows named net/1 nothing tells which is right.
-    assert (manifest.rows("trials"), manifest.rejects) == (3, len(BAD_ROWS) + 1)
-    assert [record["trial_id"] for record in reads(tmp_path / "data")] == ["net/0", "net/2", "net/3"]
+    assert (manifest.rows("trials"), manifest.rejects) == (4, len(BAD_ROWS))
     path = tmp_path / "data/trials/own/1.0.0/rejects.jsonl"
-    first, *rejects = [json.loads(line) for line in path.read_text().splitlines()]
-    assert (first["file"], first["line"]) == ("good.jsonl", 2)
+    rejects = [json.loads(line) for line in path.read_text().splitlines()]
     for line, (reject, (_, message)) in enumerate(zip(rejects, BAD_ROWS.values(), strict=True), start=1):
         assert (reject["file"], reject["line"]) == ("strange.jsonl", line)
         assert re.match(message, reject["reason"])

@@ -75,7 +75,7 @@ def test_a_category_is_described_by_its_column() -> None:
 
 def test_the_search_space_is_the_unit_cube(tmp_path: Path) -> None:
     description = read_descriptors(written(tmp_path, {"7": describe(2)}))["7"]
-    assert [vars(p) for p in description.search_space.parameters] == [
+    assert description.search_space.to_json() == [
         {"name": name, "lower": 0.0, "upper": 1.0, "scaling": "linear"} for name in ("p0", "p1")
     ]
     assert [c.name for c in description.layout.columns][9:] == [

@@ -118,8 +118,8 @@ def test_the_planes_of_eight_parameters_are_all_drawn_and_not_large():
     at, pairs = np.linspace(0.0, 1.0, 48), tuple(itertools.combinations(range(8), 2))
     slopes = np.random.default_rng(0).normal(size=(len(pairs), 2))
     values = slopes[:, :1, None] * at + np.sin(3.0 * slopes[:, 1:, None] * at[:, None])
-    space = SearchSpace(tuple(Parameter(f"parameter_{i}", 0.0, 1.0) for i in range(8)))
-    drawn, width = matrix_figure("planes", Planes(pairs, at, values, np.exp(values), False), at[:8], space)
+    columns = tuple(Parameter(f"parameter_{i}", 0.0, 1.0) for i in range(8))
+    drawn, width = matrix_figure("planes", Planes(pairs, at, values, np.exp(values), False), at[:8], columns)
     assert len(list(ElementTree.fromstring(drawn).iter(IMAGE))) == 8 * 7 + 2
     assert len(drawn) < 1_000_000
     assert width < 1000

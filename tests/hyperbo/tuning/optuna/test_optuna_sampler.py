@@ -76,7 +76,8 @@ def test_later_trials_are_conditioned_on_those_before():
 def asked(study):
     """What the sampler conditions on."""
     sampler, new = study.sampler, study._storage.get_trial(study.ask()._trial_id)
-    return history_of(study, new, SPACE, sampler._warping, sampler._guessed(), sampler._whole)
+    is_whole = None if sampler._given is None else sampler._is_whole
+    return history_of(study, new, SPACE, sampler._warping, sampler._guessed(), is_whole)
 
 
 def test_failed_trials_that_were_told_are_infeasible_and_running_ones_pending():
