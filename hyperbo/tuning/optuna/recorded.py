@@ -51,11 +51,10 @@ def tpe_rows(
             rows.append(row)
             # A failed trial is left out by the sampler.
             study.tell(asked, state=TrialState.FAIL)
-            # What is inactive is missing, and a constant may have no distribution.
+            # What is inactive is missing.
             (values,) = space.values(space.from_unit(task.x[row : row + 1]))
-            known = {name: distributions[name] for name in distributions if name in values}
-            params = {name: values[name] for name in known}
-            study.add_trial(create_trial(value=float(told[row]), params=params, distributions=known))
+            active = {name: distributions[name] for name in values}
+            study.add_trial(create_trial(value=float(told[row]), params=values, distributions=active))
     return np.array(rows, np.int64)
 
 

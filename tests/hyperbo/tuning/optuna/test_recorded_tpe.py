@@ -9,6 +9,9 @@ import pytest
 from gp_cases import make_task
 from tuning_priors import UNIT
 
+from hyperbo.data.choice import Choice
+from hyperbo.data.parameter import Condition, Parameter
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
 from hyperbo.tuning.optuna.recorded import tpe_rows
 
@@ -42,3 +45,22 @@ def test_an_infeasible_trial_is_told_with_the_worst_objective(warping, sign):
     np.testing.assert_array_equal(
         tpe_rows(UNIT, missing, warping, 25, 0), tpe_rows(UNIT, told, warping, 25, 0)
     )
+
+
+def test_a_space_of_levels_integers_and_conditions_is_searched():
+    space = SearchSpace(
+        (
+            Choice("optimizer", ("sgd", "adam", "rmsprop", "adagrad")),
+            Parameter("momentum", 0.0, 0.99, "log1m", condition=Condition("optimizer", ("sgd",))),
+            Parameter("depth", 1, 8, integer=True),
+            Choice("batch_norm", (False, True)),
+            Choice("device", ("cpu",)),
+        )
+    )
+    x = np.unique(space.to_unit(space.from_unit(RANDOM.uniform(size=(400, space.dimension)))), axis=0)
+    values = space.values(space.from_unit(x))
+    loss = np.array([(each["optimizer"] != "adam") + 0.1 * abs(each["depth"] - 4) for each in values])
+    task = replace(make_task("one", "one", x, -loss), objective=loss)
+    rows = np.stack([tpe_rows(space, task, DOWN, 30, seed) for seed in range(3)])
+    assert all(len(set(of_run)) == 30 for of_run in rows.tolist())
+    assert loss[rows[:, 15:]].mean() < 0.8 * loss.mean()
