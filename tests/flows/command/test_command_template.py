@@ -68,3 +68,8 @@ def test_mistakes_are_told(command: str, message: str) -> None:
 def test_no_parameter_has_the_name_of_the_folder() -> None:
     with pytest.raises(HyperBOError, match="no parameter can have that name"):
         CommandTemplate.of("echo {trial_folder}", ["trial_folder"], [])
+
+
+def test_an_inactive_parameter_leaves_its_place_empty() -> None:
+    template = CommandTemplate.of("echo --rate={rate} --momentum={momentum}", ["rate", "momentum"], [])
+    assert template.arguments({"rate": 0.5}, Path()) == ["echo", "--rate=0.5", "--momentum="]

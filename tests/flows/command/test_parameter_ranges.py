@@ -11,7 +11,7 @@ from optuna.distributions import (
 )
 
 from flows.command.ranges import read_ranges
-from hyperbo.data.search_space import Parameter, SearchSpace
+from hyperbo.data import Choice, Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 
 SPACE = SearchSpace((Parameter("rate", 1e-5, 10.0, "log"), Parameter("power", 0.1, 2.0)))
@@ -93,3 +93,27 @@ def test_a_parameter_is_given_once(tmp_path: Path) -> None:
     assert set(read_ranges(SPACE, file, ["power=1"])) == {"rate", "power"}
     with pytest.raises(InvalidInputError, match=r"--parameter rate=0\.1: 'rate' is given twice"):
         read_ranges(SPACE, file, ["rate=0.1"])
+
+
+MIXED = SearchSpace(
+    (
+        Parameter("depth", 1, 8, integer=True),
+        Choice("batch", ("32", "64")),
+        Choice("warmup", (False, True)),
+        Parameter("rate", 1e-4, 1.0, "log"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("depth=1:4", IntDistribution(1, 4)),
+        ("batch=64", CategoricalDistribution(["64"])),
+        ("batch=32,64", CategoricalDistribution(["32", "64"])),
+        ("warmup=true", CategoricalDistribution([True])),
+        ("warmup=true,false", CategoricalDistribution([True, False])),
+    ],
+)
+def test_values_get_the_types_of_the_priors_parameters(option: str, expected: BaseDistribution) -> None:
+    assert read_ranges(MIXED, None, [option]) == {option.partition("=")[0]: expected}
