@@ -283,6 +283,8 @@ class SearchSpace:
         Raises:
           InvalidInputError: a field is missing, unknown or out of its domain.
         """
+        if not isinstance(parameters, list):
+            raise InvalidInputError(f"a search space is a list of parameters, not {parameters!r:.60}")
         try:
             return cls(tuple(parameter_of(**fields) for fields in parameters))
         except TypeError as error:
@@ -323,6 +325,9 @@ def parameter_of(
         problem = f"{missing[0]} is missing" if missing else f"{unknown[0]} is no field"
         known = ", ".join((*required, *optional)) or "no others"
         raise InvalidInputError(f"{problem} of type {type!r}", where=where, fix=f"its fields are {known}")
+    for each, value in {"name": name, "role": role, **fields}.items():
+        if not _fits(each, value):
+            raise InvalidInputError(f"{each} is {value!r:.60}", where=where, fix=f"give {_KINDS[each]}")
     common: dict[str, Any] = {"condition": _condition_of(condition), "role": role}
     if type in ("real", "integer"):
         return Parameter(name, integer=type == "integer", **fields, **common)
@@ -342,8 +347,31 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+_KINDS = {
+    **dict.fromkeys(("name", "role", "scaling"), "a text"),
+    **dict.fromkeys(("lower", "upper"), "a number"),
+    "levels": "a list of texts or numbers",
+    "value": "a text, a number, true or false",
+}
+
+
+def _fits(field: str, value: Any) -> bool:
+    """Whether a plain value is of the type of a field."""
+    if field in ("lower", "upper"):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if field == "levels":
+        return isinstance(value, list | tuple) and all(_fits("value", level) for level in value)
+    return isinstance(value, bool | int | float | str if field == "value" else str)
+
+
 def _condition_of(fields: Mapping[str, Any] | None) -> Condition | None:
-    return None if fields is None else Condition(**{**fields, "values": tuple(fields.get("values", ()))})
+    if fields is None:
+        return None
+    if not isinstance(fields, Mapping):
+        raise InvalidInputError(
+            f"a condition is {fields!r:.60}", fix='write { parameter = "...", values = [...] }'
+        )
+    return Condition(**{**fields, "values": tuple(fields.get("values", ()))})
 
 
 def _parameter_json(each: Parameter | Choice) -> dict[str, Any]:

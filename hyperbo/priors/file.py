@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import jax
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import PlainValidator
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -27,9 +27,9 @@ FORMAT = 1
 PRIOR_FILES = ("prior.safetensors", "prior.json")
 
 
-def _from_parameters(parameters: Any) -> Any:
-    # A file holds the list alone, as `SearchSpace.to_json` gives it.
-    return {"parameters": tuple(parameters) if isinstance(parameters, list) else parameters}
+def _space_of(parameters: Any) -> SearchSpace:
+    """The search space of what a file holds: the list that `SearchSpace.to_json` gives."""
+    return parameters if isinstance(parameters, SearchSpace) else SearchSpace.from_json(parameters)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PriorDescription:
     """
 
     method: str
-    search_space: Annotated[SearchSpace, BeforeValidator(_from_parameters)]
+    search_space: Annotated[SearchSpace, PlainValidator(_space_of)]
     output_warping: str
     architecture: Architecture
     training: dict[str, Any]

@@ -177,6 +177,9 @@ def test_spaces_that_contradict_themselves(parameters: tuple[Any, ...], message:
         ({"type": "choice", "levels": [1.0, float("nan")]}, "nan cannot be a level"),
         ({"type": "integer", "lower": 0.5, "upper": 3}, "of an integer; give whole numbers"),
         ({"type": "boolean", "condition": {"parameter": "a"}}, "needs either values or bounds"),
+        ({"lower": "0", "upper": 1}, "lower is '0'; give a number"),
+        ({"type": "choice", "levels": "abc"}, "levels is 'abc'; give a list of texts or numbers"),
+        ({"type": "choice", "levels": ["a", None]}, "give a list of texts or numbers"),
     ],
 )
 def test_parameters_that_cannot_be(fields: dict[str, Any], message: str) -> None:
