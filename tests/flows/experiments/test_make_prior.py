@@ -2,8 +2,10 @@
 
 import functools
 import http.server
+import json
 import threading
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 from unattended import SPACE, TASKS, drop
@@ -15,6 +17,7 @@ from hyperbo.evaluation.measures.worth import METHODS
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.file import read_prior
 from hyperbo.priors.names import SHIPPED, prior_folder, read_line
+from pd1_builder import add
 
 LINE = "pd1-mini/h-ekl"
 
@@ -168,6 +171,46 @@ def test_h_ekl_is_measured_on_what_shares_inputs_without_the_part_left_out(own_v
     said = capsys.readouterr().out
     assert "H-EKL, as asked: tasks share 30 inputs" in said
     assert "worth: 2 tasks of 3" in said
+
+
+MIXED = """
+objective = "error"
+direction = "minimize"
+warping = "negative_log"
+task = { column = "task" }
+task_dataset = { column = "dataset" }
+trial_id = { column = "trial" }
+status = { column = "status" }
+parameters = [
+  { name = "optimizer", type = "choice", levels = ["sgd", "adam", "rmsprop"] },
+  { name = "momentum", lower = 0.0, upper = 0.99, condition = { parameter = "optimizer", values = ["sgd"] } },
+  { name = "depth", type = "integer", lower = 1, upper = 8 },
+  { name = "batch_norm", type = "boolean" },
+]
+"""
+
+
+@pytest.mark.slow
+def test_a_prior_over_levels_integers_and_conditions_is_trained_measured_and_read_again(tmp_path, capsys):
+    (tmp_path / "space.toml").write_text(MIXED)
+    random, rows = np.random.default_rng(0), []
+    for number in range(75):
+        optimizer, depth = str(random.choice(["sgd", "adam", "rmsprop"])), int(random.integers(1, 9))
+        row = {"task": f"t{number % 3}", "dataset": f"d{number % 3}", "trial": str(number), "status": "done"}
+        row |= {
+            "optimizer": optimizer,
+            "depth": depth,
+            "batch_norm": bool(number % 2),
+            "error": 0.1 + 0.05 * abs(depth - 4),
+        }
+        rows.append(row | ({"momentum": random.uniform(0.0, 0.9)} if optimizer == "sgd" else {}))
+    (tmp_path / "trials.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    data = tmp_path / "data"
+    add("mixed", [tmp_path / "trials.jsonl"], tmp_path / "space.toml", data_dir=data)
+    train_prior(tmp_path / "priors", "own/mixed", "trials/mixed:1.0.0", steps=100, data_dir=data, worth=3)
+    assert "worth: 3 tasks left out one by one" in capsys.readouterr().out
+    space = read_prior(prior_folder(tmp_path / "priors", "own/mixed")).description.search_space
+    assert [each.type for each in space.parameters] == ["choice", "real", "integer", "boolean"]
 
 
 def test_one_task_is_refused_before_anything_is_trained(tmp_path, own_version):
