@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-simulate bench-tuning reference
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning reference
 
 PYTHON ?= python3
 VENV := .venv
@@ -51,6 +51,11 @@ bench-adversarial: $(READY) ## regret of methods whose prior was trained on wron
 TUNING ?= speed
 bench-tuning: $(READY) ## time and memory of choosing a trial, beside Optuna and BoTorch where PyTorch is installed
 	$(BIN)/python -m benchmarks.tuning $(TUNING)
+
+# In an hour on one core; then: python -m benchmarks.prior_worth tables --out FOLDER
+PRIOR_WORTH ?= --data data --dataset pd1/mini:1.0.0 --out runs/prior-worth
+bench-prior-worth: $(READY) ## how many tasks and trials a prior needs to help
+	$(BIN)/python -m benchmarks.prior_worth measure $(PRIOR_WORTH)
 
 reference: $(READY) ## write the API reference, pages in Markdown, to build/reference
 	$(BIN)/python docs/reference.py build/reference

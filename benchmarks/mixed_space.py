@@ -1,11 +1,12 @@
 """What knowing integers and choices is worth: real trainings of six hyperparameters on eight datasets.
 
     python -m benchmarks.mixed_space collect runs/mixed.db --trials 100
-    python -m benchmarks.mixed_space measure runs/mixed.db --out runs/mixed
+    python -m benchmarks.mixed_space measure runs/mixed.db --data runs/data
 
 `collect` tunes scikit-learn's network at random, one Optuna study for each dataset, and goes on where it was.
-`measure` trains priors with each dataset left out and tunes its recorded trials: with all parameters as they
-are, and as a user had to before, with integers as reals and the choices unknown.
+`measure` trains priors with each dataset left out, as `hyperbo prior train` does, and tunes its recorded
+trials: with all parameters as they are, and as it had to be done before, with integers as reals and choices
+unknown. Both choose among the same trials. Docs: docs/decisions/mixed-spaces.md.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,8 +22,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import optuna
+import pandas as pd
 
+import pd1_builder
+from flows.experiments.choose_training import choose_method
+from flows.experiments.worth import left_out, regrets_of, tuner_rows
+from hyperbo.data import Parameter, SearchSpace, TuningData, output_warping
+from hyperbo.evaluation.measures.clusters import estimate
+from hyperbo.evaluation.measures.worth import BUDGETS, random_regret, regret_after
+from hyperbo.pretrain import Job
+from hyperbo.tuning.proposals import PRIOR_WEIGHT
+from pd1_builder.release.histories import add_sources
 from pipelines.collect.datasets import load_task_dataset
+
+# Of the prior in the mixture before any trial: as in the tuner, and next to nothing.
+WEIGHTS = {"prior": PRIOR_WEIGHT, "no prior": 1e-6}
 
 DATASETS = (
     *("digits", "digits_4x4", "sample_patches", "textures"),
@@ -46,7 +61,9 @@ def collect(database: Path, trials: int) -> None:
         study.sampler = optuna.samplers.RandomSampler(seed=1000 * number + ended)
         problem = load_task_dataset(name)
         study.optimize(lambda trial, problem=problem: train(trial, problem), n_trials=max(trials - ended, 0))
-        print(f"{name}: {len(study.get_trials(deepcopy=False))} trials, best {study.best_value:.4f}", flush=True)
+        print(
+            f"{name}: {len(study.get_trials(deepcopy=False))} trials, best {study.best_value:.4f}", flush=True
+        )
 
 
 def train(trial, problem) -> float:
@@ -79,14 +96,77 @@ def train(trial, problem) -> float:
         return 1.0 - network.score(inputs[1], problem.valid.labels)
 
 
+def measure(database: Path, data_dir: Path, seeds: int) -> None:
+    """Print regrets after each budget, with 95 % intervals over datasets."""
+    add_sources("mixed", [f"sqlite:///{database.resolve()}"], data_dir=data_dir)
+    data = pd1_builder.load("trials/mixed", "online", data_dir=data_dir, skip_empty_tasks=True)
+    regrets = {"as they are": _regrets(data, seeds), "choices unknown": _regrets(_numbers_only(data), seeds)}
+    rows = [
+        [f"{space}, {weight}", *map(_shown, by_weight[weight].T)]
+        for space, by_weight in regrets.items()
+        for weight in WEIGHTS
+    ]
+    for weight in WEIGHTS:
+        gained = regrets["choices unknown"][weight] - regrets["as they are"][weight]
+        rows.append([f"knowing is worth, {weight}", *map(_shown, gained.T)])
+    tests = [random_regret(regrets_of(task, WARPING)) for task in data.tasks]
+    rows.append(["random search", *map(_shown, np.stack(tests).T)])
+    print(pd.DataFrame(rows, columns=["after", *map(str, BUDGETS)]).to_string(index=False))
+
+
+WARPING = output_warping("negative")
+
+
+def _regrets(data: TuningData, seeds: int) -> dict[str, np.ndarray]:
+    """By weight of the prior: regrets of each dataset after each budget, the mean over seeds."""
+    folds = left_out(data, len(data.tasks), seed=0).folds
+    found: dict[str, list[np.ndarray]] = {weight: [] for weight in WEIGHTS}
+    for seed in range(seeds):
+        method = choose_method(folds[0].training).method
+        priors = [trained.gp for trained in method.pretrain([Job(fold.training, seed) for fold in folds])]
+        runs = [(gp, task) for gp, fold in zip(priors, folds, strict=True) for task in fold.tests]
+        for weight, value in WEIGHTS.items():
+            rows = tuner_rows(runs, WARPING, value, seed)
+            tasks = [task for _, task in runs]
+            found[weight].append(
+                np.stack([regret_after(regrets_of(t, WARPING), r) for t, r in zip(tasks, rows, strict=True)])
+            )
+    return {weight: np.mean(each, axis=0) for weight, each in found.items()}
+
+
+def _numbers_only(data: TuningData) -> TuningData:
+    """The same trials in a space of their numbers, all taken for reals."""
+    space = data.search_space
+    numbers = [each for each in space.parameters if isinstance(each, Parameter) and each.condition is None]
+    columns = [space.columns.index(each.name) for each in numbers]
+    return replace(
+        data,
+        search_space=SearchSpace(tuple(replace(each, integer=False) for each in numbers)),
+        tasks=tuple(replace(task, x=task.x[:, columns]) for task in data.tasks),
+        blocks=(),
+    )
+
+
+def _shown(values: np.ndarray) -> str:
+    found = estimate(values)
+    return f"{found.mean:.3f} [{found.lower:.3f}, {found.upper:.3f}]"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     each = commands.add_parser("collect", help=collect.__doc__)
     each.add_argument("database", type=Path)
     each.add_argument("--trials", type=int, default=100)
+    each = commands.add_parser("measure", help=measure.__doc__)
+    each.add_argument("database", type=Path)
+    each.add_argument("--data", type=Path, required=True)
+    each.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    collect(given.database, given.trials)
+    if given.command == "collect":
+        collect(given.database, given.trials)
+    else:
+        measure(given.database, given.data, given.seeds)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from hyperbo.storage.printable import printable
 data_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Versions of datasets: build, add, record, list, describe, compare, verify, export, publish, pull.",
+    help="Versions of datasets: build, add, draft a space file, record, list, describe, compare, verify, "
+    "export, publish, pull.",
 )
 
 
@@ -75,35 +76,6 @@ def data_build(
         raw=raw,
         data_dir=data,
         parent=parent,
-        max_reject_share=max_reject_share,
-        execution=beam_execution(workers, worker_pool, beam_arguments),
-    )
-    typer.echo(f"{manifest.reference}: complete, content {manifest.content_hash}")
-
-
-@data_app.command("add")
-def data_add(
-    name: Annotated[str, typer.Argument(help="The dataset becomes trials/<name>.")],
-    files: Annotated[list[Path], typer.Argument(help="JSON lines, CSV or Parquet.")],
-    space: Annotated[
-        Path | None, optional("Space file, which describes the columns. Default: that of the newest version.")
-    ] = None,
-    version: NextVersion = None,
-    max_reject_share: MaxRejectShare = 0.001,
-    workers: Workers = 1,
-    worker_pool: WorkerPool = "",
-    beam_arguments: BeamArguments = "",
-    data: DataDir = None,
-) -> None:
-    """Build a version of your own trials, or the next version with more files."""
-    from pd1_builder import add
-
-    manifest = add(
-        name,
-        files,
-        space,
-        version=version,
-        data_dir=data,
         max_reject_share=max_reject_share,
         execution=beam_execution(workers, worker_pool, beam_arguments),
     )

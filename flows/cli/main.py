@@ -28,6 +28,7 @@ from flows.cli.options import (
 from flows.cli.places import catalogue, prune, publish, pull
 from flows.cli.prior import prior_app
 from flows.cli.service import flows_app
+from flows.cli.trials import add, space
 from flows.process.environment import prepare_process
 from flows.process.interrupts import interruptible
 from hyperbo.errors import HyperBOError
@@ -96,7 +97,7 @@ def demo(
 app.command()(study_commands.evaluate)
 app.command()(study_commands.study)
 app.command()(tune_commands.tune)
-for command in (publish, pull, prune, catalogue):
+for command in (add, space, publish, pull, prune, catalogue):
     data_app.command()(command)
 app.command()(tune_commands.online)
 

@@ -9,18 +9,24 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from flows.experiments.arms import at_most_steps
-from flows.process.progress import progress_line
-from hyperbo.bayesopt.online_methods import ONLINE_METHODS, Retrained
+from flows.experiments.choose_training import choose_method, few_trials, usable_tasks
+from flows.experiments.worth import LeftOut, left_out, worth_of
+from flows.process.progress import progress_line, say
+from hyperbo.bayesopt.online_methods import Retrained
 from hyperbo.bayesopt.propose import OnlineMethod
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.data.tuning_data import TuningData
+from hyperbo.data.warping import output_warping
+from hyperbo.errors import InvalidInputError, NotAvailableError, NumericalError
+from hyperbo.evaluation.measures.worth import Worth
 from hyperbo.methods import HNLL
-from hyperbo.pretrain import Job, Pretrained
+from hyperbo.pretrain import Job, Pretrained, all_trained, outcomes_of
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.file import PRIOR_FILES, Prior, save_prior, trained_prior
 from hyperbo.priors.history import from_json
 from hyperbo.priors.names import LINE_NAME, content_id, listed, read_line
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.code_version import NUMERIC, code_version
+from hyperbo.storage.printable import count
 from pd1_builder.read.load import load
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import read_manifest
@@ -73,47 +79,93 @@ def train_prior(
     catalog: Path,
     line: str,
     dataset: str,
-    method: str = "H-EKL",
+    method: str | None = None,
     steps: int | None = None,
     seed: int = 0,
     data_dir: Path | None = None,
+    *,
+    worth: int = 0,
 ) -> str:
-    """Pre-train a prior on all tasks of a version, with nothing held out, and put it in service.
+    """Pre-train a prior on all tasks of a version, measure what it is worth, and put it in service.
+
+    Lines say which tasks are used, by which method and why, and what the prior is worth. The prior goes into
+    service whatever it is worth; a warning says where it does not help.
 
     Args:
       catalog: the catalogue's folder.
       line: the line that the prior is for.
       dataset: `<name>/<config>:<version>`; by the preparation `online` its values are mapped to [-2, 2].
-      method: H-EKL or H-NLL, at the settings of the online experiments.
+      method: H-EKL or H-NLL, at the settings of the online experiments; None: `choose_method` decides.
       steps: Adam steps of H-NLL, at most; None: those of its settings.
-      seed: of the model and of the points drawn.
+      seed: of the model, of the points drawn and of the folds of the measurement.
       data_dir: folder of dataset versions; None: the default one.
+      worth: how many tasks, or task datasets, are left out at most to measure what the prior is worth; 0: it
+        is not measured. A prior is trained without each.
 
     Returns:
       The prior's identifier in the catalogue.
 
     Raises:
-      InvalidInputError: the method or the line is unknown, the version has no matched inputs for H-EKL, or
-        the catalogue cannot be written.
+      InvalidInputError: the method or the line is unknown, the version has no matched inputs for H-EKL, no
+        task can be used, a single one cannot be measured, or the catalogue cannot be written.
       NotAvailableError: there is no such version.
       TrainingError: the training gave no usable prior.
     """
-    known = ONLINE_METHODS.get(method)
-    if not isinstance(known, Retrained):
-        names = [name for name, each in ONLINE_METHODS.items() if isinstance(each, Retrained)]
-        raise InvalidInputError(f"{method} trains no prior for tuning", fix=f"use {' or '.join(names)}")
-    chosen = with_steps(known, steps)
-    assert isinstance(chosen, Retrained)
-    data = load(dataset, PREPARATION, data_dir=data_dir)
-    job = Job(data, seed)
-    with progress_line(f"pretrain {method}", "steps") as progress:
-        (trained,) = chosen.pretrain([job], progress)
-    prior = prior_of_job(method, chosen, job, "", warping_of(dataset, data_dir), trained)
+    data, left_aside = usable_tasks(load(dataset, PREPARATION, data_dir=data_dir, skip_empty_tasks=True))
+    for said in (*left_aside, *few_trials(data)):
+        say(said)
+    chosen = choose_method(data, method)
+    tested = left_out(data, worth, seed) if worth else None
+    say(chosen.reason)
+    settings = with_steps(chosen.method, steps)
+    assert isinstance(settings, Retrained)
+    warping = warping_of(dataset, data_dir)
+    job, trained, measured = _trained(data, chosen.name, settings, warping, tested, seed)
+    prior = prior_of_job(chosen.name, settings, job, "", warping, trained)
+    evidence: dict[str, Any] = {
+        "dataset": data.provenance.dataset,
+        "method": chosen.name,
+        "chosen": chosen.reason,
+    }
+    if measured is not None:
+        evidence["worth"] = measured.evidence()
     with tempfile.TemporaryDirectory() as folder:
         save_prior(Path(folder), prior)
         reason = f"Trained by hand on {data.provenance.dataset}."
-        evidence = {"dataset": data.provenance.dataset, "method": method}
-        return _put_into_service(catalog, line, Path(folder), reason, evidence)
+        identifier = _put_into_service(catalog, line, Path(folder), reason, evidence)
+    for said in measured.lines() if measured is not None else ():
+        say(said)
+    if measured is not None and measured.verdict == "does not help":
+        say("warning: it is in service all the same; tune by Optuna's TPE, or train again with more tasks")
+    return identifier
+
+
+def _trained(
+    data: TuningData, name: str, settings: Retrained, warping: str, tested: LeftOut | None, seed: int
+) -> tuple[Job, Pretrained, Worth | None]:
+    """The prior of all tasks, and what priors like it are worth; they are trained as one batch."""
+    folds = tested.folds if tested is not None else ()
+    if not isinstance(settings.method, HNLL):
+        folds = tuple(fold for fold in folds if fold.training.complete_blocks)
+    jobs = [Job(data, seed), *(Job(fold.training, seed) for fold in folds)]
+    label = f"train {name}" + (f", and {count(len(folds), 'prior')} to measure it" if folds else "")
+    with progress_line(label, "steps") as progress:
+        outcomes = outcomes_of(lambda: settings.pretrain(jobs, progress))
+    trained = all_trained(outcomes[:1])[0]
+    if tested is None:
+        return jobs[0], trained, None
+    usable = [
+        (fold, outcome.gp)
+        for fold, outcome in zip(folds, outcomes[1:], strict=True)
+        if not isinstance(outcome, NumericalError)
+    ]
+    if not usable:
+        say("its worth cannot be measured: no prior could be trained with a part left out")
+        return jobs[0], trained, None
+    left = replace(tested, folds=tuple(fold for fold, _ in usable))
+    with progress_line("measure what it is worth", "runs") as progress:
+        measured = worth_of(left, [gp for _, gp in usable], output_warping(warping), progress)
+    return jobs[0], trained, measured
 
 
 def pull_prior(catalog: Path, reference: str, source: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from hyperbo.data.parameter import Condition, Value, short_repr
+from hyperbo.data.parameter import LARGEST_INTEGER, Condition, Value, short_repr
 from hyperbo.errors import InvalidInputError
 
 # A level is a column of x: more than these say nothing that a process could learn from.
@@ -55,6 +56,8 @@ class Choice:
 
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
+        if not self.name:
+            raise InvalidInputError("a parameter has no name", fix="give one")
         if not self.levels or len(self.levels) > _MOST_LEVELS:
             raise InvalidInputError(
                 f"{len(self.levels)} levels",
@@ -182,7 +185,7 @@ class Choice:
                 f"the condition {condition} has bounds, but its parent is a choice", fix="give values"
             )
         levels = np.append(np.array(self.levels, np.float64), np.nan)
-        return condition.in_bounds(levels[np.where(np.isnan(codes), -1, codes).astype(np.int64)])
+        return condition.in_bounds(levels[np.where(self.accepts(codes), codes, -1).astype(np.int64)])
 
     def _shown(self) -> str:
         shown = ", ".join(map(repr, self.levels[:_LEVELS_SHOWN]))
@@ -201,10 +204,13 @@ def _check_level(level: Value, where: str) -> None:
             unicodedata.category(each)[0] == "C" for each in level
         )
     else:
-        is_stored = isinstance(level, int | float) and bool(np.isfinite(level))
+        is_stored = isinstance(level, int | float) and abs(level) <= (
+            LARGEST_INTEGER if isinstance(level, int) else sys.float_info.max
+        )
     if not is_stored:
         raise InvalidInputError(
             f"{level!r} cannot be a level",
             where=where,
-            fix=f"give finite numbers, or texts of 1 to {_LONGEST_LEVEL} characters that can be seen",
+            fix=f"give finite numbers (integers of at most 2^53), or texts of 1 to {_LONGEST_LEVEL} visible "
+            "characters",
         )

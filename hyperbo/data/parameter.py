@@ -26,7 +26,7 @@ Value = float | int | str | bool
 # A value outside of its range by this share of the scaled width is a rounding.
 ROUNDING = 1e-6
 # Above it, not every integer is a float64.
-_LARGEST_INTEGER = 2**53
+LARGEST_INTEGER = 2**53
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ class Condition:
                 f"the condition on {self.parameter!r} needs either values or bounds",
                 fix='write values = ["..."], or lower = ... or upper = ...',
             )
+        bounds = [bound for bound in (self.lower, self.upper) if bound is not None]
+        if not all(isinstance(bound, int | float) and abs(bound) < float("inf") for bound in bounds):
+            raise InvalidInputError(
+                f"the condition on {self.parameter!r} has the bounds {bounds}", fix="give finite numbers"
+            )
+        if bounds != sorted(bounds):
+            raise InvalidInputError(f"the condition {self} is never met", fix="give lower <= upper")
 
     def __repr__(self) -> str:
         """The condition as a formula."""
@@ -119,6 +126,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
+        if not self.name:
+            raise InvalidInputError("a parameter has no name", fix="give one")
         if self.scaling not in ("linear", "log", "log1m"):
             raise InvalidInputError(
                 f"unknown scaling {self.scaling!r}", where=where, fix="use linear, log or log1m"
@@ -138,7 +147,7 @@ class Parameter:
                 f"log1m scaling needs a range below 1, got upper={self.upper}", where=where
             )
         if self.integer and not all(
-            float(bound).is_integer() and abs(bound) <= _LARGEST_INTEGER for bound in (self.lower, self.upper)
+            float(bound).is_integer() and abs(bound) <= LARGEST_INTEGER for bound in (self.lower, self.upper)
         ):
             raise InvalidInputError(
                 f"range [{self.lower}, {self.upper}] of an integer",
@@ -252,6 +261,8 @@ class Parameter:
         # A subclass of numpy's numbers is a number; bool is one to Python, but not here.
         if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
             raise InvalidInputError(f"{self.name} = {value!r} is not a number", fix="write a number")
+        if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+            raise InvalidInputError(f"{self.name} = {value!r:.60} is too large", fix="give at most 2^53")
         if self.integer and not float(value).is_integer():
             raise InvalidInputError(
                 f"{self.name} = {value!r} is not a whole number",

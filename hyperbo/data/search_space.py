@@ -10,6 +10,7 @@ inactive. Its *coordinates* `x` are what models see: columns in [0, 1], of which
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -328,7 +329,7 @@ def parameter_of(
     for each, value in {"name": name, "role": role, **fields}.items():
         if not _fits(each, value):
             raise InvalidInputError(f"{each} is {value!r:.60}", where=where, fix=f"give {_KINDS[each]}")
-    common: dict[str, Any] = {"condition": _condition_of(condition), "role": role}
+    common: dict[str, Any] = {"condition": _condition_of(condition, where), "role": role}
     if type in ("real", "integer"):
         return Parameter(name, integer=type == "integer", **fields, **common)
     if type == "boolean":
@@ -349,7 +350,7 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 _KINDS = {
     **dict.fromkeys(("name", "role", "scaling"), "a text"),
-    **dict.fromkeys(("lower", "upper"), "a number"),
+    **dict.fromkeys(("lower", "upper"), "a finite number"),
     "levels": "a list of texts or numbers",
     "value": "a text, a number, true or false",
 }
@@ -358,20 +359,31 @@ _KINDS = {
 def _fits(field: str, value: Any) -> bool:
     """Whether a plain value is of the type of a field."""
     if field in ("lower", "upper"):
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and abs(value) <= sys.float_info.max
     if field == "levels":
         return isinstance(value, list | tuple) and all(_fits("value", level) for level in value)
     return isinstance(value, bool | int | float | str if field == "value" else str)
 
 
-def _condition_of(fields: Mapping[str, Any] | None) -> Condition | None:
+def _condition_of(fields: Mapping[str, Any] | None, where: str) -> Condition | None:
     if fields is None:
         return None
-    if not isinstance(fields, Mapping):
+    kinds = {"parameter": "name", "values": "levels", "lower": "lower", "upper": "upper"}
+    if not isinstance(fields, Mapping) or any(
+        each not in kinds or not (value is None or _fits(kinds[each], value))
+        for each, value in fields.items()
+    ):
         raise InvalidInputError(
-            f"a condition is {fields!r:.60}", fix='write { parameter = "...", values = [...] }'
+            f"the condition is {fields!r:.100}",
+            where=where,
+            fix='write { parameter = "...", values = [...] }, or numbers as lower and upper',
         )
-    return Condition(**{**fields, "values": tuple(fields.get("values", ()))})
+    given = {**fields, "values": tuple(fields.get("values") or ())}
+    try:
+        return Condition(**given)
+    except InvalidInputError as error:
+        raise InvalidInputError(error.what, where=where, fix=error.fix) from error
 
 
 def _parameter_json(each: Parameter | Choice) -> dict[str, Any]:

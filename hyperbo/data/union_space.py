@@ -78,22 +78,24 @@ def into_union(
             fix="map raw values by the search space they belong to",
         )
     _check_no_other(space, united, "the search space of x")
+    active = space.active(space.from_unit(x))
     columns = []
     for wide in united.parameters:
         own = _counterpart(wide, space, "the search space of x")
-        given = x[:, space.slices[space.names.index(wide.name)]]
-        known, activity = given[:, : len(own.columns)], given[:, len(own.columns) :]
-        moved = _moved(known, own, wide)
-        if activity.shape[1]:
-            moved = np.where(activity > 0.5, moved, wide.centre)
-        columns += [moved, activity]
+        place = space.names.index(wide.name)
+        moved = _moved(x[:, space.slices[place]][:, : len(own.columns)], own, wide)
+        if wide.condition is None:
+            columns.append(moved)
+        elif wide.columns:
+            lit = active[:, place, None]
+            columns += [np.where(lit, moved, wide.centre), lit.astype(np.float64)]
     return np.concatenate(columns, axis=1)
 
 
 def _united(first: Parameter | Choice, same: Sequence[Parameter | Choice]) -> Parameter | Choice:
     if isinstance(first, Choice):
         levels = dict.fromkeys(level for each in same if isinstance(each, Choice) for level in each.levels)
-        return replace(first, levels=tuple(levels))
+        return replace(first, levels=tuple(sorted(levels) if first.is_boolean else levels))
     numbers = [each for each in same if isinstance(each, Parameter)]
     return replace(first, lower=min(p.lower for p in numbers), upper=max(p.upper for p in numbers))
 
@@ -150,10 +152,10 @@ def _counterpart(parameter: Parameter | Choice, space: SearchSpace, where: str) 
 
 def _kept(parameter: Parameter | Choice) -> tuple[str, ...]:
     """What a union cannot change, in words."""
-    condition = f"active where {parameter.condition}" if parameter.condition else "always active"
+    condition = f"active where {parameter.condition!r}" if parameter.condition else "always active"
     if isinstance(parameter, Parameter):
         return parameter.type, f"of {parameter.scaling} scaling", condition
     if parameter.ordered:
-        return "ordinal", parameter.summary, condition
+        return f"an ordinal of {parameter.levels}", condition
     levels = "booleans" if parameter.is_boolean else "texts" if parameter.is_text else "numbers"
     return f"a choice of {levels}", condition

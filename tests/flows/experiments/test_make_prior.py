@@ -2,8 +2,10 @@
 
 import functools
 import http.server
+import json
 import threading
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 from unattended import SPACE, TASKS, drop
@@ -11,9 +13,11 @@ from unattended import SPACE, TASKS, drop
 from flows.cli.main import app
 from flows.experiments.make_prior import pull_prior, train_prior
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.evaluation.measures.worth import METHODS
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.file import read_prior
 from hyperbo.priors.names import SHIPPED, prior_folder, read_line
+from pd1_builder import add
 
 LINE = "pd1-mini/h-ekl"
 
@@ -136,3 +140,89 @@ def test_a_prior_is_trained_on_trials_of_ones_own(own_version, tmp_path):
     assert description.training["steps"] == 2
     with pytest.raises(InvalidInputError, match=r"STBO trains no prior .*; use H-NLL or H-EKL"):
         train_prior(catalog, "own/stbo", reference, "STBO", data_dir=data)
+
+
+def test_training_says_why_and_what_the_prior_is_worth_and_info_shows_it_again(own_version, tmp_path):
+    data, reference, _ = own_version
+    catalog = tmp_path / "priors"
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["prior", *map(str, arguments), "--catalog", str(catalog)])
+
+    trained = run("train", "own/mine", "--dataset", reference, "--data", data, "--steps", 100, "--worth", 2)
+    assert trained.exit_code == 0, trained.output
+    assert "H-NLL: tasks share 30 inputs" in trained.stdout
+    lines = trained.stdout.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("worth: "))
+    assert "2 tasks of 3, drawn by seed 0" in lines[first]
+    table = lines[first + 2 : first + 7]
+    assert [row.split("  ")[0] for row in table] == ["after", *METHODS]
+    described = run("info", "own/mine").stdout
+    assert all(row in described for row in table)
+    (decision,) = read_line(catalog, "own/mine").history
+    assert decision.evidence["worth"]["verdict"] == "cannot be told"
+    assert "share 30 inputs" in decision.evidence["chosen"]
+
+
+@pytest.mark.slow
+def test_h_ekl_is_measured_on_what_shares_inputs_without_the_part_left_out(own_version, tmp_path, capsys):
+    data, reference, _ = own_version
+    train_prior(tmp_path / "priors", "own/h-ekl", reference, "H-EKL", data_dir=data, worth=2)
+    said = capsys.readouterr().out
+    assert "H-EKL, as asked: tasks share 30 inputs" in said
+    assert "worth: 2 tasks of 3" in said
+
+
+MIXED = """
+objective = "error"
+direction = "minimize"
+warping = "negative_log"
+task = { column = "task" }
+task_dataset = { column = "dataset" }
+trial_id = { column = "trial" }
+status = { column = "status" }
+parameters = [
+  { name = "optimizer", type = "choice", levels = ["sgd", "adam", "rmsprop"] },
+  { name = "momentum", lower = 0.0, upper = 0.99, condition = { parameter = "optimizer", values = ["sgd"] } },
+  { name = "depth", type = "integer", lower = 1, upper = 8 },
+  { name = "batch_norm", type = "boolean" },
+]
+"""
+
+
+@pytest.mark.slow
+def test_a_prior_over_levels_integers_and_conditions_is_trained_measured_and_read_again(tmp_path, capsys):
+    (tmp_path / "space.toml").write_text(MIXED)
+    random, rows = np.random.default_rng(0), []
+    for number in range(75):
+        optimizer, depth = str(random.choice(["sgd", "adam", "rmsprop"])), int(random.integers(1, 9))
+        row = {"task": f"t{number % 3}", "dataset": f"d{number % 3}", "trial": str(number), "status": "done"}
+        row |= {
+            "optimizer": optimizer,
+            "depth": depth,
+            "batch_norm": bool(number % 2),
+            "error": 0.1 + 0.05 * abs(depth - 4),
+        }
+        rows.append(row | ({"momentum": random.uniform(0.0, 0.9)} if optimizer == "sgd" else {}))
+    (tmp_path / "trials.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    data = tmp_path / "data"
+    add("mixed", [tmp_path / "trials.jsonl"], tmp_path / "space.toml", data_dir=data)
+    train_prior(tmp_path / "priors", "own/mixed", "trials/mixed:1.0.0", steps=100, data_dir=data, worth=3)
+    assert "worth: 3 tasks left out one by one" in capsys.readouterr().out
+    space = read_prior(prior_folder(tmp_path / "priors", "own/mixed")).description.search_space
+    assert [each.type for each in space.parameters] == ["choice", "real", "integer", "boolean"]
+
+
+def test_one_task_is_refused_before_anything_is_trained(tmp_path, own_version):
+    data, _, _ = own_version
+    alone = tmp_path / "one.csv"
+    inbox = (tmp_path / "inbox/first.csv").read_text().splitlines()
+    alone.write_text("\n".join([inbox[0], *(line for line in inbox[1:] if TASKS[0] in line)]) + "\n")
+    added = CliRunner().invoke(
+        app,
+        ["data", "add", "alone", str(alone), "--space", str(tmp_path / "space.toml"), "--data", str(data)],
+    )
+    assert added.exit_code == 0, added.output
+    with pytest.raises(InvalidInputError, match=r"trials/alone:1\.0\.0: one task only"):
+        train_prior(tmp_path / "priors", "own/alone", "trials/alone:1.0.0", data_dir=data, worth=10)
+    assert not (tmp_path / "priors").exists()

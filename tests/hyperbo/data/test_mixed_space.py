@@ -115,6 +115,7 @@ def test_input_ids_differ_where_values_do() -> None:
     [
         ({"width": 64.5}, "width = 64.5 is not a whole number; correct it, or declare the parameter as real"),
         ({"width": True}, "width = True is not a number"),
+        ({"width": 10**400}, "is too large; give at most 2\\^53"),
         ({"width": 8}, r"width = 8 is outside \[16, 512\]"),
         ({"activation": "swish"}, "activation = 'swish' is none of its levels 'relu', 'tanh', 'gelu'"),
         ({"activation": 3}, "activation = 3 is none of its levels"),
@@ -177,9 +178,18 @@ def test_spaces_that_contradict_themselves(parameters: tuple[Any, ...], message:
         ({"type": "choice", "levels": [1.0, float("nan")]}, "nan cannot be a level"),
         ({"type": "integer", "lower": 0.5, "upper": 3}, "of an integer; give whole numbers"),
         ({"type": "boolean", "condition": {"parameter": "a"}}, "needs either values or bounds"),
-        ({"lower": "0", "upper": 1}, "lower is '0'; give a number"),
+        ({"lower": "0", "upper": 1}, "lower is '0'; give a finite number"),
         ({"type": "choice", "levels": "abc"}, "levels is 'abc'; give a list of texts or numbers"),
         ({"type": "choice", "levels": ["a", None]}, "give a list of texts or numbers"),
+        ({"type": "choice", "levels": [10**30, 2]}, "cannot be a level; give finite numbers"),
+        ({"type": "choice", "levels": [2**53, 2**53 + 1]}, "9007199254740993 cannot be a level"),
+        ({"lower": 0, "upper": 10**400}, "give a finite number"),
+        (
+            {"type": "boolean", "condition": {"parameter": "a", "values": "sg"}},
+            "the condition is {'parameter'",
+        ),
+        ({"type": "boolean", "condition": {"parameter": "a", "lower": "2"}}, "numbers as lower and upper"),
+        ({"type": "boolean", "condition": {"parameter": "a", "lower": 2, "upper": 1}}, "is never met"),
     ],
 )
 def test_parameters_that_cannot_be(fields: dict[str, Any], message: str) -> None:
@@ -201,3 +211,18 @@ def test_a_union_has_the_levels_of_all() -> None:
         InvalidInputError, match="n is real, elsewhere integer; declare it alike in all tasks"
     ):
         union([one, real])
+
+
+def test_a_union_of_conditional_constants_and_of_long_ordinals() -> None:
+    parent = Choice("p", ("u", "v"))
+    spaces = [
+        SearchSpace((parent, Choice("a", (level,), condition=Condition("p", ("u",))))) for level in "rs"
+    ]
+    both = union(spaces)
+    moved = into_union(np.array([[0.0], [1.0]]), spaces[1], both)
+    np.testing.assert_array_equal(moved, [[0.0, 1.0, 1.0], [1.0, 0.5, 0.0]])
+    orders = [(*range(8), 8, 9), (*range(8), 9, 8)]
+    with pytest.raises(InvalidInputError, match="is an ordinal of"):
+        union([SearchSpace((Choice("n", order, ordered=True),)) for order in orders])
+    flags = union([SearchSpace((parent, Choice("f", (level,)))) for level in (True, False)])
+    assert flags.parameter("f").type == "boolean"

@@ -49,8 +49,9 @@ def test_the_first_example_of_the_card_reads_its_table(tmp_path: Path) -> None:
 
 
 def test_what_the_card_shows_of_an_owners_words_is_read(tmp_path: Path) -> None:
-    first, about, _ = blocks_of_the_card("toml")
-    (tmp_path / "space.toml").write_text(first + about)
+    first, types, about, _ = blocks_of_the_card("toml")
+    # Fields of the file as a whole come before the first table.
+    (tmp_path / "space.toml").write_text(first + types + about)
     found = read_space_file(tmp_path / "space.toml").about
     assert found.description.startswith("Learning rates and depths")
     assert found.licence == "https://creativecommons.org/licenses/by/4.0/"
@@ -79,7 +80,7 @@ def study() -> optuna.Study:
 
 @pytest.mark.parametrize("name", ["resnet.csv", "resnet.csv.gz", "resnet.parquet", "resnet.indexed.csv"])
 def test_an_export_of_an_optuna_study_is_read_by_the_example_of_the_card(name: str, tmp_path: Path) -> None:
-    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[2])
+    (tmp_path / "space.toml").write_text(blocks_of_the_card("toml")[3])
     finished = study()
     path = tmp_path / name
     if path.suffix == ".parquet":

@@ -1,0 +1,138 @@
+"""Adding the histories of other tuning tools to a dataset of trials, and drafting space files."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from pd1_builder.release.build_version import KEPT_FOLDER
+from pd1_builder.release.next_version import add
+from pd1_builder.trials.recipe import raw_in
+from pd1_builder.version.catalog import find
+from pd1_builder.version.manifest import Manifest
+from pipelines.histories import (
+    Options,
+    Table,
+    draft_of_rows,
+    is_rows,
+    make_table,
+    read_histories,
+    tried,
+    write_rows,
+    write_space_file,
+)
+from pipelines.trials.space_file import read_space_file
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def add_sources(
+    name: str,
+    sources: Sequence[str],
+    space: Path | None = None,
+    *,
+    options: Options | None = None,
+    data_dir: Path | None = None,
+    **settings: Any,
+) -> Manifest:
+    """Build the version of a dataset that has more trials: `add`, also for what other tuning tools recorded.
+
+    A history becomes one file of rows for each task. The first version is described by the draft of a space
+    file, later ones by the space file of the newest version.
+
+    Args:
+      name: as in `add`.
+      sources: files of rows; or histories: addresses of databases, files and folders of other tools.
+      space: as in `add`. For a history it may be left out.
+      options: what the caller says of a history.
+      data_dir: as in `add`.
+      settings: further arguments of `add`.
+
+    Returns:
+      The manifest of the new version; or of the newest one, if it already holds all these trials.
+
+    Raises:
+      InvalidInputError: as in `add`; or files of rows and histories are mixed, a history cannot be read, or
+        the dataset takes none.
+      NotAvailableError: as in `add`; or Optuna is missing.
+      VersionConflictError: as in `add`.
+    """
+    options = options or Options()
+    rows = [source for source in sources if is_rows(source)]
+    if rows and len(rows) < len(sources):
+        raise InvalidInputError(
+            f"{rows[0]} is a file of rows, and other sources are histories",
+            fix="add them one after the other",
+        )
+    if rows:
+        if options != Options():
+            raise InvalidInputError(
+                "--task, --objective and --direction are for the histories of tuning tools",
+                fix="say it in the space file",
+            )
+        return add(name, [Path(source) for source in sources], space, data_dir=data_dir, **settings)
+    dataset = name if "/" in name else f"trials/{name}"
+    if not dataset.startswith("trials/"):
+        raise InvalidInputError(f"{dataset} takes no histories", fix="add to trials/<name>")
+    table = make_table(read_histories(sources), options)
+    _report(table)
+    known = space or _kept_space(dataset, data_dir)
+    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
+        given = known or write_space_file(table, Path(folder))
+        files = write_rows(table, Path(folder), read_space_file(given))
+        return add(name, files, given, data_dir=data_dir, **settings)
+
+
+def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
+    """Draft the space file of files of rows or of histories, with a comment on each guess.
+
+    The draft is tried on the data first; its head says how many rows it rejects.
+
+    Args:
+      sources: as in `add_sources`.
+      options: what the caller says. For rows, `task` is the name of a column.
+
+    Returns:
+      The draft as TOML.
+
+    Raises:
+      InvalidInputError: a source cannot be read, or nothing can be guessed of it.
+      NotAvailableError: Optuna is missing.
+    """
+    options = options or Options()
+    paths = [Path(source) for source in sources if is_rows(source)]
+    if paths and len(paths) < len(sources):
+        raise InvalidInputError(
+            f"{paths[0]} is a file of rows, and other sources are histories", fix="draft two space files"
+        )
+    if paths:
+        return tried(draft_of_rows(paths, options), paths).to_toml()
+    table = make_table(read_histories(sources), options, strict=False)
+    _report(table)
+    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
+        description = read_space_file(write_space_file(table, Path(folder)))
+        return tried(table.draft, write_rows(table, Path(folder), description)).to_toml()
+
+
+def _kept_space(dataset: str, data_dir: Path | None) -> Path | None:
+    """The space file of the newest version; None if there is no version."""
+    try:
+        newest = find(dataset, data_dir)
+    except NotAvailableError:
+        return None
+    return raw_in(newest.folder / KEPT_FOLDER)[1]
+
+
+def _report(table: Table) -> None:
+    count = sum(map(len, table.rows.values()))
+    skipped = "".join(f"; left out: {number} ({reason})" for reason, number in table.skipped.items())
+    _LOGGER.info("%s: %d trials of %d tasks%s", ", ".join(table.tools), count, len(table.rows), skipped)
+    if len(table.rows) == 1:
+        _LOGGER.warning(
+            "all trials are of one task, %r: a prior needs several; --task says what names the task",
+            next(iter(table.rows)),
+        )

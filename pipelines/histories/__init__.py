@@ -1,0 +1,19 @@
+"""Histories that other tuning tools recorded: read, brought into one form, and described by a space file."""
+
+from pipelines.histories.columns import draft_of_rows
+from pipelines.histories.detect import is_rows, read_histories
+from pipelines.histories.table import Options, Table, make_table
+from pipelines.histories.tried import tried
+from pipelines.histories.write import write_rows, write_space_file
+
+__all__ = [
+    "Options",
+    "Table",
+    "draft_of_rows",
+    "is_rows",
+    "make_table",
+    "read_histories",
+    "tried",
+    "write_rows",
+    "write_space_file",
+]

@@ -1,0 +1,1 @@
+"""Readers: the files of one tool each."""
