@@ -105,9 +105,7 @@ def _with_column(data: TuningData) -> TuningData:
 
 
 def _print(records: pd.DataFrame, case: str) -> None:
-    print(
-        f"\n{case}: mean regret after {', '.join(map(str, TRIALS))}; difference to extended with 95 % interval"
-    )
+    print(f"\n{case}: mean regret after {', '.join(map(str, TRIALS))}; difference to extended (95 %)")
     tables = {name: each.set_index("task")[list(TRIALS)] for name, each in records.groupby("method")}
     for name, table in tables.items():
         lead = table - tables["extended"]
