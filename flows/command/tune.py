@@ -16,7 +16,7 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import load_prior
 from hyperbo.tuning.optuna.database import database_errors
-from hyperbo.tuning.optuna.distributions import space_of
+from hyperbo.tuning.optuna.distributions import never_active, space_of
 from hyperbo.tuning.tuner import Tuner, TuningTrial
 
 _COMMAND = "hyperbo:command"
@@ -38,9 +38,11 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
     prior = load_prior(tuning.prior)
     given = read_ranges(prior.description.search_space, tuning.space, tuning.parameters)
     # Checked before the run begins: a run that has begun cannot change its ranges.
-    space = space_of(prior.description.search_space, given)
+    space = space_of, never_active(prior.description.search_space, given)
     held = [name for name, each in space.items() if each.single()]
-    template = CommandTemplate.of(tuning.command, list(space), held)
+    template = CommandTemplate.of(
+        tuning.command, list(space), [*held, *never_active(prior.description.search_space, space)]
+    )
     try:
         tuning.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -200,6 +200,17 @@ def active_names(prior: SearchSpace, names: Iterable[str], values: Mapping[str, 
     return {name for name in names if name not in prior.names or prior.is_active(name, known)}
 
 
+def never_active(prior: SearchSpace, space: Mapping[str, BaseDistribution]) -> set[str]:
+    """The parameters whose parent is held at a value at which they are inactive."""
+    held = {}
+    for name, each in space.items():
+        if name in prior.names and each.single():
+            held[name] = each.choices[0] if isinstance(each, CategoricalDistribution) else vars(each)["low"]
+    conditions = {each.name: each.condition for each in prior.parameters if each.condition}
+    asked = [name for name, condition in conditions.items() if condition.parameter in held]
+    return set(asked) - active_names(prior, asked, held)
+
+
 def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
     """The nearest bound for a number a rounding outside of a continuous range; else the value as it is."""
     known = as_number(value)

@@ -12,6 +12,7 @@ from tuning_priors import prior_over
 from hyperbo.data import Choice, Condition, Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning import HyperBOSampler, Region, Tuner
+from hyperbo.tuning.optuna.distributions import never_active, space_of
 from hyperbo.tuning.region import coordinates
 
 SPACE = SearchSpace(
@@ -181,3 +182,9 @@ def test_levels_of_other_types_are_those_that_a_history_recorded_as_texts():
     assert tuner.add({"schedule": None, "rate": 0.5}, 0.25).hyperparameters["schedule"] is None
     with pytest.raises(InvalidInputError, match="knows no level 4 of schedule"):
         Tuner(prior_over(space), space={"schedule": [None, 4]})
+
+
+def test_what_a_held_parent_excludes_is_never_active():
+    held = space_of(SPACE, {"optimizer": "adam"})
+    assert never_active(SPACE, held) == {"momentum"}
+    assert never_active(SPACE, space_of(SPACE, {"optimizer": "sgd", "momentum": 0.9})) == set()
