@@ -38,11 +38,10 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
     prior = load_prior(tuning.prior)
     given = read_ranges(prior.description.search_space, tuning.space, tuning.parameters)
     # Checked before the run begins: a run that has begun cannot change its ranges.
-    space = space_of, never_active(prior.description.search_space, given)
+    space = space_of(prior.description.search_space, given)
     held = [name for name, each in space.items() if each.single()]
-    template = CommandTemplate.of(
-        tuning.command, list(space), [*held, *never_active(prior.description.search_space, space)]
-    )
+    unused = [*held, *never_active(prior.description.search_space, space)]
+    template = CommandTemplate.of(tuning.command, list(space), unused)
     try:
         tuning.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -22,6 +24,8 @@ from hyperbo.data.parameter import Parameter, Value
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning.axes import Choices, Range
+
+logger = logging.getLogger(__name__)
 
 
 def placed(parameter: Parameter | Choice, distribution: BaseDistribution) -> Range | Choices | float | None:
@@ -69,7 +73,19 @@ def _levels(parameter: Choice, distribution: BaseDistribution) -> tuple[Value, .
             where=f"parameter {parameter.name!r}",
             fix="give some of its levels as a list",
         )
+    _say_levels(parameter.name, inside, _words(distribution))
     return inside
+
+
+@cache
+def _say_levels(name: str, levels: tuple[Value, ...], given: str) -> None:
+    """Say once that a range over a choice has gaps."""
+    logger.warning(
+        "of %s in %s only the levels are tried that the prior knows: %s",
+        name,
+        given,
+        ", ".join(map(str, levels)),
+    )
 
 
 def level_of(parameter: Choice, value: Any) -> float | None:
