@@ -39,8 +39,9 @@ _ROUNDS, _NEIGHBOURS = 4, 256
 _OTHER_LEVEL = 1.0 / 3.0
 # Of a prior in its mixture, before any trial (docs/decisions/mixture.md).
 PRIOR_WEIGHT = 0.9
-# Sides of the unit cube; discrete proposals at the same time are further apart.
-_NEXT_TO = 1e-3
+# Of the unit cube's sides: a discrete proposal is further from every running trial, where a prior that is
+# sure of itself would try the same again.
+_NEXT_TO = 0.05
 _DIGITS = 9  # of a coordinate; points that agree in these digits are equal
 
 

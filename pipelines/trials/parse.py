@@ -134,7 +134,12 @@ def _hyperparameters(row: Mapping[str, Any], description: TrialsDescription) -> 
     values: dict[str, Value] = {}
     for place in space.parents_first:
         each = space.parameters[place]
-        if not space.is_active(each.name, values):
+        try:
+            is_active = space.is_active(each.name, values)
+        except InvalidInputError:
+            # The parent's value is none of its own, which is said when the trial is checked.
+            continue
+        if not is_active:
             continue
         column = description.parameter_columns[each.name]
         value = row.get(column)
