@@ -25,13 +25,21 @@ import optuna
 import pandas as pd
 
 import pd1_builder
+from benchmarks.universal.histories import collected
 from flows.experiments.choose_training import choose_method
 from flows.experiments.worth import left_out, regrets_of, tuner_rows
+from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data import Parameter, SearchSpace, TuningData, output_warping
 from hyperbo.evaluation.measures.clusters import estimate
 from hyperbo.evaluation.measures.worth import BUDGETS, random_regret, regret_after
+from hyperbo.gp.numerics import double_precision
+from hyperbo.methods.universal.columns import columns_of
+from hyperbo.methods.universal.fit import fit_hyperprior
+from hyperbo.methods.universal.hyperprior import HyperPrior
+from hyperbo.methods.universal.policy import UniversalPolicy
 from hyperbo.pretrain import Job
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
+from hyperbo.tuning.recorded import recorded_task
 from pd1_builder.release.histories import add_sources
 from pipelines.collect.datasets import load_task_dataset
 
@@ -100,13 +108,18 @@ def measure(database: Path, data_dir: Path, seeds: int) -> None:
     """Print regrets after each budget, with 95 % intervals over datasets."""
     add_sources("mixed", [f"sqlite:///{database.resolve()}"], data_dir=data_dir)
     data = pd1_builder.load("trials/mixed", "online", data_dir=data_dir, skip_empty_tasks=True)
-    regrets = {"as they are": _regrets(data, seeds), "choices unknown": _regrets(_numbers_only(data), seeds)}
+    learned = fit_hyperprior({name: each for name, each in collected().items() if name != "mlp"})
+    regrets = {
+        name: _regrets(each, seeds) | {"universal": _universal(each, learned)}
+        for name, each in (("as they are", data), ("choices unknown", _numbers_only(data)))
+    }
+    methods = (*WEIGHTS, "universal")
     rows = [
         [f"{space}, {weight}", *map(_shown, by_weight[weight].T)]
         for space, by_weight in regrets.items()
-        for weight in WEIGHTS
+        for weight in methods
     ]
-    for weight in WEIGHTS:
+    for weight in methods:
         gained = regrets["choices unknown"][weight] - regrets["as they are"][weight]
         rows.append([f"knowing is worth, {weight}", *map(_shown, gained.T)])
     tests = [random_regret(regrets_of(task, WARPING)) for task in data.tasks]
@@ -132,6 +145,20 @@ def _regrets(data: TuningData, seeds: int) -> dict[str, np.ndarray]:
                 np.stack([regret_after(regrets_of(t, WARPING), r) for t, r in zip(tasks, rows, strict=True)])
             )
     return {weight: np.mean(each, axis=0) for weight, each in found.items()}
+
+
+@double_precision
+def _universal(data: TuningData, learned: HyperPrior) -> np.ndarray:
+    """Regrets by a universal prior that has seen other models than networks; nothing is drawn."""
+    policy = UniversalPolicy(learned.components(columns_of(data.search_space)))
+    runs = [Run(policy, recorded_task(task, WARPING)[0], 0) for task in data.tasks]
+    choices = simulate(runs, max(BUDGETS)).require_usable().choices
+    return np.stack(
+        [
+            regret_after(regrets_of(task, WARPING), rows)
+            for task, rows in zip(data.tasks, choices, strict=True)
+        ]
+    )
 
 
 def _numbers_only(data: TuningData) -> TuningData:

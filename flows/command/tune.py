@@ -15,8 +15,9 @@ from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import load_prior
+from hyperbo.tuning.optuna.codes import never_active
 from hyperbo.tuning.optuna.database import database_errors
-from hyperbo.tuning.optuna.distributions import never_active, space_of
+from hyperbo.tuning.optuna.distributions import space_of
 from hyperbo.tuning.tuner import Tuner, TuningTrial
 
 _COMMAND = "hyperbo:command"

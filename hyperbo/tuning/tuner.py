@@ -22,8 +22,9 @@ try:
 except ImportError as error:
     raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
+from hyperbo.tuning.optuna.codes import active_names
 from hyperbo.tuning.optuna.database import database_errors, opened_study
-from hyperbo.tuning.optuna.distributions import active_names, inside
+from hyperbo.tuning.optuna.distributions import inside
 from hyperbo.tuning.optuna.sampler import HyperBOSampler
 from hyperbo.tuning.optuna.study_history import FAILED, TOLD, warped
 from hyperbo.tuning.optuna.whole_space import begun, say_unknown

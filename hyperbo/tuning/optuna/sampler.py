@@ -21,7 +21,8 @@ from hyperbo.priors.names import load_prior
 from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
 from hyperbo.tuning.belief import UNIVERSAL, Belief, extended, prior_belief
-from hyperbo.tuning.optuna.distributions import active_names, codes_of, placed, plain_value, value_of
+from hyperbo.tuning.optuna.codes import active_names, codes_of
+from hyperbo.tuning.optuna.distributions import placed, plain_value, value_of
 from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, wait_for_others
 from hyperbo.tuning.optuna.whole_space import new_parameter
 from hyperbo.tuning.proposals import PRIOR_WEIGHT, propose

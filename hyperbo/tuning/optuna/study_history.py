@@ -17,7 +17,7 @@ from hyperbo.bayesopt.history import History
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
-from hyperbo.tuning.optuna.distributions import codes_of
+from hyperbo.tuning.optuna.codes import codes_of
 from hyperbo.tuning.region import coordinates
 
 logger = logging.getLogger(__name__)

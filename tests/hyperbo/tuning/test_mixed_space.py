@@ -12,7 +12,8 @@ from tuning_priors import prior_over
 from hyperbo.data import Choice, Condition, Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning import HyperBOSampler, Region, Tuner
-from hyperbo.tuning.optuna.distributions import never_active, space_of
+from hyperbo.tuning.optuna.codes import never_active
+from hyperbo.tuning.optuna.distributions import space_of
 from hyperbo.tuning.region import coordinates
 
 SPACE = SearchSpace(
