@@ -141,7 +141,12 @@ def _hyperparameters(row: Mapping[str, Any], description: TrialsDescription) -> 
             raise InvalidInputError(f"{column} has no value")
     if all(each.condition is None for each in space.parameters):
         return values
-    (active,) = space.active(space.codes([values]))
+    try:
+        codes = space.codes([values])
+    except InvalidInputError:
+        # The check of records refuses it. Until then it is a trial, whose id tells whether the row is new.
+        return values
+    (active,) = space.active(codes)
     return {name: values[name] for name, is_active in zip(space.names, active, strict=True) if is_active}
 
 
