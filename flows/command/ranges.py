@@ -150,8 +150,8 @@ def _level(known: Parameter | Choice | None, value: bool | int | float | str) ->
     """A value in the type of the prior's levels: an option has no types of its own."""
     if isinstance(known, Choice) and known.is_text and isinstance(value, int | float):
         return next((level for level in known.levels if level == str(value)), value)
-    if isinstance(known, Choice) and known.is_boolean and value in ("true", "false"):
-        return value == "true"
+    if isinstance(known, Choice) and known.is_boolean and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
     return value
 
 

@@ -136,7 +136,8 @@ class CommandTemplate:
     def arguments(self, hyperparameters: Mapping[str, Any], folder: Path) -> list[str]:
         """The words with the values of a trial; numbers as Python writes them, without rounding.
 
-        In place of a parameter that is inactive in the trial, there is nothing.
+        A word whose parameters are all inactive in the trial is left out, and with it the option before it: a
+        word that begins with a dash.
 
         >>> template = CommandTemplate.of("echo --lr={rate} '{{x}}'", ["rate"], [])
         >>> template.arguments({"rate": 1e-05}, Path())
@@ -144,7 +145,16 @@ class CommandTemplate:
         """
         values = {name: hyperparameters.get(name, "") for name in self.names}
         texts = {name: each if isinstance(each, str) else repr(each) for name, each in values.items()}
-        return [_filled(word, {**texts, TRIAL_FOLDER: str(folder)}) for word in self.words]
+        words: list[str] = []
+        for place, word in enumerate(self.words):
+            names = _names(word)
+            if names and not any(name in hyperparameters or name == TRIAL_FOLDER for name in names):
+                before = self.words[place - 1]
+                if _names(word) == [word[1:-1]] and before.startswith("-") and not _names(before) and words:
+                    words.pop()
+            else:
+                words.append(_filled(word, {**texts, TRIAL_FOLDER: str(folder)}))
+        return words
 
 
 def _names(word: str) -> list[str]:

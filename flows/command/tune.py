@@ -16,7 +16,7 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import load_prior
 from hyperbo.tuning.optuna.database import database_errors
-from hyperbo.tuning.optuna.distributions import space_of
+from hyperbo.tuning.optuna.distributions import never_active, space_of
 from hyperbo.tuning.tuner import Tuner, TuningTrial
 
 _COMMAND = "hyperbo:command"
@@ -40,7 +40,8 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
     # Checked before the run begins: a run that has begun cannot change its ranges.
     space = space_of(prior.description.search_space, given)
     held = [name for name, each in space.items() if each.single()]
-    template = CommandTemplate.of(tuning.command, list(space), held)
+    unused = [*held, *never_active(prior.description.search_space, space)]
+    template = CommandTemplate.of(tuning.command, list(space), unused)
     try:
         tuning.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

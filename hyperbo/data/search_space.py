@@ -380,6 +380,10 @@ def _condition_of(fields: Mapping[str, Any] | None, where: str) -> Condition | N
             fix='write { parameter = "...", values = [...] }, or numbers as lower and upper',
         )
     given = {**fields, "values": tuple(fields.get("values") or ())}
+    if "parameter" not in given:
+        raise InvalidInputError(
+            "the condition names no parameter", where=where, fix='write parameter = "..."'
+        )
     try:
         return Condition(**given)
     except InvalidInputError as error:

@@ -164,6 +164,10 @@ def axis_of(parameter: Parameter | Choice, given: Range | Choices | Value | None
         given = Range(float(parameter.lower), float(parameter.upper))
     if isinstance(given, Choices):
         grid = np.unique([_number(value, where) for value in given.values])
+        if parameter.integer and not np.array_equal(grid, np.round(grid)):
+            raise InvalidInputError(
+                f"{list(given.values)} of an integer", where=where, fix="give whole numbers"
+            )
         span = Range(float(grid[0]), float(grid[-1]))
     else:
         grid, span = None, given if isinstance(given, Range) else Range(*[_number(given, where)] * 2)

@@ -39,6 +39,9 @@ _ROUNDS, _NEIGHBOURS = 4, 256
 _OTHER_LEVEL = 1.0 / 3.0
 # Of a prior in its mixture, before any trial (docs/decisions/mixture.md).
 PRIOR_WEIGHT = 0.9
+# Of the unit cube's sides: a discrete proposal is further from every running trial, where a prior that is
+# sure of itself would try the same again.
+_NEXT_TO = 0.05
 _DIGITS = 9  # of a coordinate; points that agree in these digits are equal
 
 
@@ -182,10 +185,15 @@ def _shares(region: Region, history: History, random: np.random.Generator) -> Fl
 def _untried(
     x: Float64[np.ndarray, "c d"], scores: Float64[np.ndarray, " c"], history: History
 ) -> Int64[np.ndarray, " m"]:
-    """The places of the points that no trial has had, best score first; if there are none, of all points."""
+    """The places of the points that no trial has had, best score first; if there are none, of all points.
+
+    A point next to a running trial counts as tried: of values that are believed, nothing keeps it away.
+    """
     order = _best_first(scores)
-    tried = set(_rows(np.concatenate([history.x, history.pending])))
-    new = np.array([row not in tried for row in _rows(x[order])])
+    tried = set(_rows(history.x))
+    apart = np.abs(x[order][:, None] - history.pending).max(axis=2, initial=0.0)
+    near = (apart < _NEXT_TO).any(axis=1)
+    new = np.array([row not in tried for row in _rows(x[order])]) & ~near
     return order[new] if new.any() else order
 
 

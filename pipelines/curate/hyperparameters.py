@@ -84,7 +84,9 @@ def _codes(stored: Any, parameter: Parameter | Choice) -> Float64[np.ndarray, " 
         case "integer":
             levels = pa.array(parameter.levels, pa.int64())
         case _:
-            levels = pa.array([float(level) for level in parameter.levels], pa.float64())
+            # Adding 0.0 makes the two zeros one, which Arrow takes for two.
+            levels = pa.array([float(level) + 0.0 for level in parameter.levels], pa.float64())
+            stored = pa.array(stored.to_numpy() + 0.0)
     # A value that is no level has no index: null, which becomes NaN.
     places = pc.call_function("index_in", [stored], pc.SetLookupOptions(levels))
     return places.to_numpy().astype(np.float64)

@@ -131,23 +131,23 @@ def _identifier(row: Mapping[str, Any], column: str) -> str:
 def _hyperparameters(row: Mapping[str, Any], description: TrialsDescription) -> dict[str, Value]:
     """The values of the active parameters; a value that is recorded of an inactive one had no effect."""
     space = description.space
-    values = {}
-    for each in space.parameters:
+    values: dict[str, Value] = {}
+    for place in space.parents_first:
+        each = space.parameters[place]
+        try:
+            is_active = space.is_active(each.name, values)
+        except InvalidInputError:
+            # The parent's value is none of its own, which is said when the trial is checked.
+            continue
+        if not is_active:
+            continue
         column = description.parameter_columns[each.name]
         value = row.get(column)
-        if value is not None and value != "":
-            values[each.name] = _value(each, value, column)
-        elif each.condition is None:
-            raise InvalidInputError(f"{column} has no value")
-    if all(each.condition is None for each in space.parameters):
-        return values
-    try:
-        codes = space.codes([values])
-    except InvalidInputError:
-        # The check of records refuses it. Until then it is a trial, whose id tells whether the row is new.
-        return values
-    (active,) = space.active(codes)
-    return {name: values[name] for name, is_active in zip(space.names, active, strict=True) if is_active}
+        if value is None or value == "":
+            active = f", although it is active: {each.condition}" if each.condition else ""
+            raise InvalidInputError(f"{column} has no value{active}")
+        values[each.name] = _value(each, value, column)
+    return {name: values[name] for name in space.names if name in values}
 
 
 def _value(parameter: Parameter | Choice, value: Any, column: str) -> Value:

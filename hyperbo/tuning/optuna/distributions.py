@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
+import logging
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -21,6 +24,8 @@ from hyperbo.data.parameter import Parameter, Value
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning.axes import Choices, Range
+
+logger = logging.getLogger(__name__)
 
 
 def placed(parameter: Parameter | Choice, distribution: BaseDistribution) -> Range | Choices | float | None:
@@ -55,7 +60,8 @@ def _levels(parameter: Choice, distribution: BaseDistribution) -> tuple[Value, .
                     where=f"parameter {parameter.name!r}",
                     fix="leave it out; under another name, the parameter is sampled without the prior",
                 )
-        return tuple(each for each in distribution.choices if isinstance(each, bool | int | float | str))
+        codes = [level_of(parameter, each) for each in distribution.choices]
+        return tuple(parameter.value(code) for code in codes if code is not None)
     inside = tuple(
         level
         for level in parameter.levels
@@ -67,11 +73,30 @@ def _levels(parameter: Choice, distribution: BaseDistribution) -> tuple[Value, .
             where=f"parameter {parameter.name!r}",
             fix="give some of its levels as a list",
         )
+    _say_levels(parameter.name, inside, _words(distribution))
     return inside
 
 
+@cache
+def _say_levels(name: str, levels: tuple[Value, ...], given: str) -> None:
+    """Say once that a range over a choice has gaps."""
+    logger.warning(
+        "of %s in %s only the levels are tried that the prior knows: %s",
+        name,
+        given,
+        ", ".join(map(str, levels)),
+    )
+
+
 def level_of(parameter: Choice, value: Any) -> float | None:
-    """The code of a value; None if it is no level."""
+    """The code of a value; None if it is no level.
+
+    >>> level_of(Choice("schedule", ("null", "cosine")), None)
+    0.0
+    """
+    if parameter.is_text and not isinstance(value, str):
+        # Levels of mixed types are recorded as texts: those of JSON.
+        value = json.dumps(value) if value is None or isinstance(value, bool | int | float) else value
     if not isinstance(value, bool | int | float | str):
         return None
     try:
@@ -108,12 +133,17 @@ def codes_of(space: SearchSpace, values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def as_number(value: Any) -> float | None:
-    """The value if it is a number, else None; True and False are no numbers.
+    """The value if it is a number that a float64 can hold, else None; True and False are no numbers.
 
     >>> as_number(3), as_number(True), as_number("3")
     (3.0, None, None)
     """
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDistribution]:
@@ -165,6 +195,8 @@ def inside(
     values = {name: each for name, each in plain.items() if name in needed}
     for name in values:
         distribution = space[name]
+        if not isinstance(distribution, CategoricalDistribution) and as_number(values[name]) is None:
+            raise InvalidInputError(f"{name} = {given[name]!r:.60} is not a number", where="hyperparameters")
         values[name] = _without_rounding(distribution, values[name])
         try:
             fits = distribution._contains(distribution.to_internal_repr(values[name]))
@@ -179,7 +211,20 @@ def inside(
 
 def active_names(prior: SearchSpace, names: Iterable[str], values: Mapping[str, Any]) -> set[str]:
     """The parameters of a space to tune that are active, given values, by the prior's conditions."""
-    return {name for name in names if name not in prior.names or prior.is_active(name, values)}
+    codes = codes_of(prior, values)
+    known = {name: prior.parameter(name).value(code) for name, code in codes.items()}
+    return {name for name in names if name not in prior.names or prior.is_active(name, known)}
+
+
+def never_active(prior: SearchSpace, space: Mapping[str, BaseDistribution]) -> set[str]:
+    """The parameters whose parent is held at a value at which they are inactive."""
+    held = {}
+    for name, each in space.items():
+        if name in prior.names and each.single():
+            held[name] = each.choices[0] if isinstance(each, CategoricalDistribution) else vars(each)["low"]
+    conditions = {each.name: each.condition for each in prior.parameters if each.condition}
+    asked = [name for name, condition in conditions.items() if condition.parameter in held]
+    return set(asked) - active_names(prior, asked, held)
 
 
 def _without_rounding(distribution: BaseDistribution, value: Any) -> Any:
@@ -201,6 +246,9 @@ def distribution_of(name: str, given: Any, known: Parameter | Choice | None) -> 
       InvalidInputError: it is no range, choices, number or distribution.
     """
     where = f"parameter {name!r}"
+    is_integer = isinstance(known, Parameter) and known.integer
+    if isinstance(given, FloatDistribution) and is_integer and given.step is None:
+        return IntDistribution(math.ceil(given.low), math.floor(given.high), log=given.log)
     if isinstance(given, BaseDistribution):
         return given
     is_range = isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given))
@@ -213,11 +261,10 @@ def distribution_of(name: str, given: Any, known: Parameter | Choice | None) -> 
             if isinstance(given, str | bool) or _is_number(given):
                 return CategoricalDistribution([plain_value(given)])
         else:
-            integer = known is not None and known.integer
             if _is_number(given):
-                return _range(given, given, False, integer)
+                return _range(given, given, False, is_integer)
             if is_range:
-                return _range(*given, log=known is not None and known.scaling == "log", integer=integer)
+                return _range(*given, log=known is not None and known.scaling == "log", integer=is_integer)
         if isinstance(given, list):
             return CategoricalDistribution([plain_value(each) for each in given])
     except (TypeError, ValueError, OverflowError) as error:

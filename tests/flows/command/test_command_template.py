@@ -70,6 +70,16 @@ def test_no_parameter_has_the_name_of_the_folder() -> None:
         CommandTemplate.of("echo {trial_folder}", ["trial_folder"], [])
 
 
-def test_an_inactive_parameter_leaves_its_place_empty() -> None:
-    template = CommandTemplate.of("echo --rate={rate} --momentum={momentum}", ["rate", "momentum"], [])
-    assert template.arguments({"rate": 0.5}, Path()) == ["echo", "--rate=0.5", "--momentum="]
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("echo --rate={rate} --momentum={momentum} end", ["echo", "--rate=0.5", "end"]),
+        ("echo --momentum {momentum} --rate {rate}", ["echo", "--rate", "0.5"]),
+        ("echo {momentum} {rate}", ["echo", "0.5"]),
+        ("echo m={momentum},r={rate}", ["echo", "m=,r=0.5"]),
+        ("echo --a{rate} {momentum}", ["echo", "--a0.5"]),
+    ],
+)
+def test_an_inactive_parameter_is_left_out_with_its_option(command: str, expected: list[str]) -> None:
+    template = CommandTemplate.of(command, ["rate", "momentum"], [])
+    assert template.arguments({"rate": 0.5}, Path()) == expected

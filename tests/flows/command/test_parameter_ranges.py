@@ -112,7 +112,7 @@ MIXED = SearchSpace(
         ("batch=64", CategoricalDistribution(["64"])),
         ("batch=32,64", CategoricalDistribution(["32", "64"])),
         ("warmup=true", CategoricalDistribution([True])),
-        ("warmup=true,false", CategoricalDistribution([True, False])),
+        ("warmup=True,false", CategoricalDistribution([True, False])),
     ],
 )
 def test_values_get_the_types_of_the_priors_parameters(option: str, expected: BaseDistribution) -> None:

@@ -12,6 +12,7 @@ from tuning_priors import prior_over
 from hyperbo.data import Choice, Condition, Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning import HyperBOSampler, Region, Tuner
+from hyperbo.tuning.optuna.distributions import never_active, space_of
 from hyperbo.tuning.region import coordinates
 
 SPACE = SearchSpace(
@@ -121,6 +122,7 @@ def test_ranges_and_levels_are_taken_from_the_prior_or_narrowed():
             "parameter 'activation': the prior knows no level 'swish' of activation",
         ),
         ({"depth": (1.5, 4)}, "parameter 'depth': .* a bound of an integer is no whole number"),
+        ({"depth": [1.5, 2.5]}, "parameter 'depth': .* of an integer; give whole numbers"),
         ({"batch": (200, 300)}, "no level of batch is in"),
         ({"optimizer": True}, "the prior knows no level True of optimizer"),
     ],
@@ -135,6 +137,9 @@ def test_added_trials_need_their_active_parameters_only():
     values = {"rate": 0.1, "depth": 2, "activation": "relu", "optimizer": "adam", "batch": 32, "epochs": 10}
     added = tuner.add(values, 0.5)
     assert added.hyperparameters == values
+    for depth in (True, "2", 10**400):
+        with pytest.raises(InvalidInputError, match=r"depth = .* is not a number"):
+            tuner.add(values | {"depth": depth}, 0.5)
     with pytest.raises(InvalidInputError, match="momentum missing"):
         tuner.add(values | {"optimizer": "sgd"}, 0.5)
     assert "momentum" not in tuner.add(values | {"momentum": 0.9}, 0.4).hyperparameters
@@ -156,3 +161,30 @@ def test_the_sampler_suggests_levels_and_integers():
     study = optuna.create_study(sampler=HyperBOSampler(PRIOR, seed=0, fixed={"batch": 64, "epochs": 10}))
     study.optimize(objective, n_trials=5)
     assert all(trial.params["activation"] in ("gelu", "relu") for trial in study.trials)
+
+
+def test_trials_at_the_same_time_are_apart():
+    tuner = Tuner(PRIOR)
+    for values in drawn(4):
+        tuner.add(values, loss(values))
+    space = tuner.prior.description.search_space
+    x = space.to_unit(space.codes([tuner.ask().hyperparameters for _ in range(4)]))
+    apart = np.abs(x[:, None] - x[None]).max(axis=2)
+    assert apart[~np.eye(4, dtype=bool)].min() >= 0.05
+
+
+def test_levels_of_other_types_are_those_that_a_history_recorded_as_texts():
+    space = SearchSpace((Choice("schedule", ("null", "cosine", "3", "true")), Parameter("rate", 0.0, 1.0)))
+    tuner = Tuner(prior_over(space), space={"schedule": [None, 3, True]})
+    asked = [tuner.ask() for _ in range(6)]
+    assert {type(trial.hyperparameters["schedule"]) for trial in asked} <= {type(None), int, bool}
+    tuner.tell(asked[0], 0.5)
+    assert tuner.add({"schedule": None, "rate": 0.5}, 0.25).hyperparameters["schedule"] is None
+    with pytest.raises(InvalidInputError, match="knows no level 4 of schedule"):
+        Tuner(prior_over(space), space={"schedule": [None, 4]})
+
+
+def test_what_a_held_parent_excludes_is_never_active():
+    held = space_of(SPACE, {"optimizer": "adam"})
+    assert never_active(SPACE, held) == {"momentum"}
+    assert never_active(SPACE, space_of(SPACE, {"optimizer": "sgd", "momentum": 0.9})) == set()

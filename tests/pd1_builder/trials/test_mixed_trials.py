@@ -63,7 +63,7 @@ HEADER = "task,id,error,rate,width,optimizer,momentum,nesterov,warmup,batch,epoc
 GOOD = """\
 a,1,0.5,0.1,64,sgd,0.9,True,false,64,10
 a,2,0.4,0.01,16,adam,,,true,32,10
-b,1,0.3,0.5,512,rmsprop,0.5,,1,128,10
+b,1,0.3,0.5,512,rmsprop,n/a,nan,1,128,10
 """
 BAD = {
     "a,3,0.5,0.1,2.5,adam,,,true,32,10": "width = 2.5 is not a whole number",
