@@ -77,9 +77,9 @@ def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters
     if not drafts:
         reasons = "".join(f"; {name}: {reason}" for name, reason in islice(undeclared.items(), 3))
         raise InvalidInputError(
-            f"no setting of the trials is a hyperparameter{reasons}",
+            f"no setting of the trials is a hyperparameter that a space file can declare{reasons}",
             where=where,
-            fix="give studies whose trials differ",
+            fix="give studies with others" if undeclared else "give studies whose trials differ",
         )
     with_conditions = [
         _with_condition(draft, list(drafts.values()), runs, strict, where) for draft in drafts.values()

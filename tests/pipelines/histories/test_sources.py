@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import shutil
 import sqlite3
 import struct
 import zipfile
@@ -203,6 +204,41 @@ def test_a_condition_on_a_real_parent_is_found_if_enough_trials_show_it() -> Non
         InvalidInputError, match=r"no other parameter says which; .*hyperbo data space.* --space"
     ):
         make_table([study("x", *runs[1:])], Options())
+
+
+def test_what_depends_on_an_undeclared_parameter_is_left_out_with_it() -> None:
+    large = ParameterDraft("large", "integer", 0, 2**60)
+    beta = ParameterDraft("beta", "real", 0.0, 1.0, condition=ConditionDraft("large", (1,)))
+    runs = [run(0, a=0.5, large=0), run(1, a=0.75, large=1, beta=0.5)]
+    table = make_table([study("x", *runs, parameters=(large, beta))], Options())
+    assert [each.name for each in table.draft.parameters] == ["a"]
+    assert table.undeclared == {
+        "large": "range [0, 1152921504606846976] of an integer; give whole numbers of at most 2^53",
+        "beta": "it depends on large",
+    }
+
+
+def test_an_ordinal_of_steps_is_a_parent_by_a_bound() -> None:
+    width = ParameterDraft("width", "integer", 8, 40, step=8)
+    runs = [run(0, width=8), run(1, width=24, beta=0.5), run(2, width=40, beta=0.75)]
+    table = make_table([study("x", *runs, parameters=(width,))], Options())
+    found = {each.name: each for each in table.draft.parameters}
+    assert found["width"].levels == (8, 16, 24, 32, 40)
+    assert found["beta"].condition == ConditionDraft("width", lower=24)
+
+
+def test_keras_tuner_has_steps(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED / "keras_tuner" / "digits", tmp_path / "digits")
+    oracle = tmp_path / "digits" / "oracle.json"
+    content = json.loads(oracle.read_text())
+    (width,) = (each for each in content["hyperparameters"]["space"] if each["config"]["name"] == "width")
+    width["config"] |= {"step": 8, "sampling": "linear"}
+    oracle.write_text(json.dumps(content))
+    ((draft,),) = (
+        [each for each in study.parameters if each.name == "width"]
+        for study in read_histories([str(tmp_path)])
+    )
+    assert (draft.kind, draft.step) == ("integer", 8)
 
 
 def test_a_declared_condition_that_the_trials_contradict_is_not_believed() -> None:
