@@ -7,12 +7,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from hyperbo.errors import VersionConflictError
 from hyperbo.storage.atomic import fsync
+
+_ATTEMPTS = 100
 
 
 @contextmanager
@@ -47,13 +49,13 @@ def lock(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def _opened(path: Path) -> TextIO:
-    while True:
-        try:
+    for _ in range(_ATTEMPTS):
+        # The process that made the folder may remove it at the same moment.
+        with suppress(FileNotFoundError):
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open("w")
-        except FileNotFoundError:
-            # The process that made the folder has just removed it.
-            continue
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("w")
 
 
 def _is_there(path: Path, stream: TextIO) -> bool:
