@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.storage.printable import count
 from pd1_builder.release.build_version import KEPT_FOLDER
 from pd1_builder.release.next_version import add
 from pd1_builder.trials.recipe import raw_in
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import Manifest
 from pipelines.histories import (
+    SPACE_FILE,
     Options,
     Table,
     draft_of_rows,
@@ -74,17 +78,24 @@ def add_sources(
                 "--task, --objective and --direction are for the histories of tuning tools",
                 fix="say it in the space file",
             )
-        return add(name, [Path(source) for source in sources], space, data_dir=data_dir, **settings)
+        files = [Path(source) for source in sources]
+        return _with_results(add(name, files, space, data_dir=data_dir, **settings))
     dataset = name if "/" in name else f"trials/{name}"
     if not dataset.startswith("trials/"):
         raise InvalidInputError(f"{dataset} takes no histories", fix="add to trials/<name>")
-    table = make_table(read_histories(sources), options)
-    _report(table)
     known = space or _kept_space(dataset, data_dir)
-    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
-        given = known or write_space_file(table, Path(folder))
-        files = write_rows(table, Path(folder), read_space_file(given))
-        return add(name, files, given, data_dir=data_dir, **settings)
+    # A space file that is given says itself which trials have a value.
+    table = make_table(read_histories(sources), options, strict=known is None)
+    _report(table)
+    with tempfile.TemporaryDirectory(prefix="histories-") as made:
+        folder = Path(made)
+        given = known or write_space_file(table, folder)
+        with _naming(_places(table, folder)):
+            description = read_space_file(given)
+        files = write_rows(table, folder, description)
+        with _naming(_places(table, folder, files)):
+            manifest = add(name, files, given, data_dir=data_dir, **settings)
+    return _with_results(manifest)
 
 
 def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
@@ -113,9 +124,13 @@ def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
         return tried(draft_of_rows(paths, options), paths).to_toml()
     table = make_table(read_histories(sources), options, strict=False)
     _report(table)
-    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
-        description = read_space_file(write_space_file(table, Path(folder)))
-        return tried(table.draft, write_rows(table, Path(folder), description)).to_toml()
+    with tempfile.TemporaryDirectory(prefix="histories-") as made:
+        folder = Path(made)
+        with _naming(_places(table, folder)):
+            description = read_space_file(write_space_file(table, folder))
+        files = write_rows(table, folder, description)
+        with _naming(_places(table, folder, files)):
+            return tried(table.draft, files).to_toml()
 
 
 def _kept_space(dataset: str, data_dir: Path | None) -> Path | None:
@@ -127,10 +142,49 @@ def _kept_space(dataset: str, data_dir: Path | None) -> Path | None:
     return raw_in(newest.folder / KEPT_FOLDER)[1]
 
 
+@contextmanager
+def _naming(places: Mapping[str, str]) -> Iterator[None]:
+    """Errors name the places of a history in place of the files that were made of it for a moment."""
+    try:
+        yield
+    except InvalidInputError as error:
+        what, where, fix = error.what, error.where, error.fix
+        for written, place in places.items():
+            what, where, fix = (text.replace(written, place) for text in (what, where, fix))
+        raise InvalidInputError(what, where=where, fix=fix) from error
+
+
+def _places(table: Table, folder: Path, files: Sequence[Path] = ()) -> dict[str, str]:
+    """The places of a history by the files made of it: by their paths first, then by their names."""
+    sources = ", ".join(dict.fromkeys(place.source for place in table.places.values()))
+    by_file = {path: str(table.places[task]) for path, task in zip(files, table.rows, strict=False)}
+    return (
+        {str(folder / SPACE_FILE): f"{sources}: draft of a space file"}
+        | {str(path): place for path, place in by_file.items()}
+        | {path.name: place for path, place in by_file.items()}
+    )
+
+
+def _with_results(manifest: Manifest) -> Manifest:
+    """A manifest; the log says so if no trial of its version has a result."""
+    endings = Counter[str]()
+    for counts in manifest.counts.get("trials", {}).values():
+        endings.update(counts)
+    if endings and not endings["done"]:
+        listed = ", ".join(f"{number} {status}" for status, number in sorted(endings.items()))
+        _LOGGER.warning(
+            "%s: no trial has a result, so no prior can be trained: %s", manifest.reference, listed
+        )
+    return manifest
+
+
 def _report(table: Table) -> None:
-    count = sum(map(len, table.rows.values()))
+    trials, tasks = count(sum(map(len, table.rows.values())), "trial"), count(len(table.rows), "task")
     skipped = "".join(f"; left out: {number} ({reason})" for reason, number in table.skipped.items())
-    _LOGGER.info("%s: %d trials of %d tasks%s", ", ".join(table.tools), count, len(table.rows), skipped)
+    _LOGGER.info("%s: %s of %s%s", ", ".join(table.tools), trials, tasks, skipped)
+    if table.undeclared:
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in table.undeclared.items())
+        _LOGGER.warning("left out, because no space file can declare it: %s", reasons)
     if len(table.rows) == 1:
         _LOGGER.warning(
             "all trials are of one task, %r: a prior needs several; --task says what names the task",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.storage.printable import count
 from pd1_builder.builder.recipe import Recipe
 from pd1_builder.compare.diff import diff_folders
 from pd1_builder.compare.release_checks import next_number
@@ -32,6 +33,8 @@ from pipelines.trials.space_file import read_space_file
 _LOGGER = logging.getLogger(__name__)
 # A name that begins so is a whole dataset, not the name of a user's dataset.
 _DATASETS = ("trials/", "pd1/", "hpob/", "bo_runs/")
+# Names of files in a line of the log.
+_SHOWN = 3
 
 
 def add(
@@ -254,16 +257,20 @@ def _new_files(files: Sequence[Path], held: Mapping[str, str]) -> list[Path]:
     `held` has the names of the files that were added before, by their SHA-256.
     """
     held = dict(held)
-    new = []
+    new, known = [], []
     for path in files:
         if not path.is_file():
             raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
         digest = sha256_of(path)
         if digest in held:
-            _LOGGER.info("%s has the same content as %s; left out", path, held[digest])
+            known.append(path.name)
             continue
-        held[digest] = str(path)
+        held[digest] = path.name
         new.append(path)
+    if known:
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        shown = f"{', '.join(known[:_SHOWN])}{more}"
+        _LOGGER.info("%d of %s left out, known by content: %s", len(known), count(len(files), "file"), shown)
     return new
 
 

@@ -4,9 +4,10 @@ from pipelines.histories.columns import draft_of_rows
 from pipelines.histories.detect import is_rows, read_histories
 from pipelines.histories.table import Options, Table, make_table
 from pipelines.histories.tried import tried
-from pipelines.histories.write import write_rows, write_space_file
+from pipelines.histories.write import SPACE_FILE, write_rows, write_space_file
 
 __all__ = [
+    "SPACE_FILE",
     "Options",
     "Table",
     "draft_of_rows",

@@ -64,7 +64,7 @@ def draft_of_rows(paths: Sequence[Path], options: Options) -> SpaceDraft:
     """
     rows = [row for path in paths for row in _rows(path)]
     if not rows:
-        raise InvalidInputError("there is no trial", where=str(paths[0]), fix="give files with rows")
+        raise _without_rows(paths)
     where = ", ".join(path.name for path in paths[:3])
     names = dict.fromkeys(name for row in rows for name in row)
     left = _Left({name: [_plain(row.get(name)) for row in rows] for name in names})
@@ -73,10 +73,14 @@ def draft_of_rows(paths: Sequence[Path], options: Options) -> SpaceDraft:
         left.values.pop(name)
     task, dataset, trial_id, status = _take_names(left, rows, options)
     objective = _take_objective(left, options, where)
-    parameters, columns = _take_parameters(left, rows, where)
+    parameters, columns, undeclared = _take_parameters(left, rows, where)
     metrics, ignored = _sort_rest(left)
     direction = options.direction or guess_direction(objective, where)
     _comment(left, objective, curves, ignored, options)
+    obstacles = (
+        f"{name!r} is ignored, for it cannot be declared: {why}." for name, why in undeclared.items()
+    )
+    left.notes["ignore"] = (*left.notes["ignore"], *obstacles)
     for name, note in (("task", task[1]), ("trial_id", "A guess by the name.") if trial_id else ("", "")):
         left.notes[name] = (*left.notes.get(name, ()), note) if note else left.notes.get(name, ())
     left.notes[""] = (
@@ -93,7 +97,7 @@ def draft_of_rows(paths: Sequence[Path], options: Options) -> SpaceDraft:
         status,
         tuple(metrics),
         tuple(curves),
-        tuple(ignored),
+        (*ignored, *undeclared),
         notes=left.notes,
     )
 
@@ -106,6 +110,17 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     names = column_names(path) or ()
     read = read_rows(path, dict.fromkeys(names, "real"))
     return [row for _, row in islice(read, MOST_ROWS) if not isinstance(row, InvalidInputError)]
+
+
+def _without_rows(paths: Sequence[Path]) -> InvalidInputError:
+    """The error of files in which no row can be read: the reason of the first."""
+    for path in paths:
+        for place, row in read_rows(path, dict.fromkeys(column_names(path) or (), "real")):
+            if isinstance(row, InvalidInputError):
+                return InvalidInputError(
+                    row.what, where=f"{path}:{place}", fix="no row can be read: correct it"
+                )
+    return InvalidInputError("there is no trial", where=str(paths[0]), fix="give files with rows")
 
 
 def _plain(value: Any) -> Any:
@@ -178,22 +193,27 @@ def _is_number_column(values: Sequence[Any]) -> bool:
 
 def _take_parameters(
     left: _Left, rows: Sequence[Mapping[str, Any]], where: str
-) -> tuple[list[ParameterDraft], dict[str, str]]:
+) -> tuple[list[ParameterDraft], dict[str, str], dict[str, str]]:
+    """The hyperparameters, their columns, and why no space file can declare some other columns."""
     prefixed = [name for name in left.values if _PREFIX.match(name) and _PREFIX.sub("", name, count=1)]
     chosen = prefixed or [
         name
         for name, values in left.values.items()
         if name and not is_result(name) and not _TIME.search(name) and not _names_trials(values)
     ]
-    drafts, columns = [], {}
+    drafts, columns, undeclared = [], {}, {}
     for column in chosen:
         values = [each for each in left.values[column] if each is not None]
         if not values:
             continue
         left.values.pop(column)
         name = _PREFIX.sub("", column, count=1) if prefixed else column
+        draft = guess_parameter(name, values, where)
+        if obstacle := draft.obstacle():
+            undeclared[column] = obstacle
+            continue
         columns[name] = column
-        drafts.append(guess_parameter(name, values, f"{where}: {column}"))
+        drafts.append(draft)
     if not drafts:
         raise InvalidInputError(
             "no column looks like a hyperparameter", where=where, fix="write the space file by hand"
@@ -206,7 +226,7 @@ def _take_parameters(
         }
         for row in rows
     ]
-    return [_with_condition(draft, drafts, trials) for draft in drafts], columns
+    return [_with_condition(draft, drafts, trials) for draft in drafts], columns, undeclared
 
 
 def _with_condition(

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hyperbo.data.parameter import Scaling
+from hyperbo.data.search_space import parameter_of
 from hyperbo.data.warping import Direction
+from hyperbo.errors import InvalidInputError
 
 Kind = Literal["real", "integer", "choice", "ordinal", "boolean", "constant"]
 _WIDTH = 110
@@ -52,6 +54,7 @@ class ParameterDraft:
       role: what it does, such as `learning_rate`; empty: not known.
       notes: comments for the reader of the draft.
       column: the column of rows that holds it; empty: its name.
+      step: the distance between the numbers that were searched, from `lower` on; 0: any number.
     """
 
     name: str
@@ -64,6 +67,34 @@ class ParameterDraft:
     role: str = ""
     notes: tuple[str, ...] = ()
     column: str = ""
+    step: float = 0.0
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a space file says of its values, by the names of the fields."""
+        if self.kind in ("real", "integer"):
+            bounds = {"lower": self.lower, "upper": self.upper}
+            fields: dict[str, Any] = {
+                name: int(bound) if self.kind == "integer" else bound for name, bound in bounds.items()
+            }
+            return fields if self.scaling == "linear" else fields | {"scaling": self.scaling}
+        if self.kind == "constant":
+            return {"value": self.levels[0]}
+        return {} if self.kind == "boolean" else {"levels": self.levels}
+
+    def obstacle(self) -> str:
+        """Why no space file can declare it; empty if one can.
+
+        >>> ParameterDraft("seed", "integer", 0, 2**60).obstacle()
+        'range [0, 1152921504606846976] of an integer; give whole numbers of at most 2^53'
+        """
+        try:
+            parameter_of(self.name, self.kind, role=self.role, **self.fields)
+        except InvalidInputError as error:
+            return f"{error.what}; {error.fix}" if error.fix else error.what
+        except (ValueError, OverflowError):
+            return f"its range is {self.lower} to {self.upper}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -129,16 +160,7 @@ def _parameter_lines(parameter: ParameterDraft) -> list[str]:
         fields["column"] = parameter.column
     if parameter.kind != "real":
         fields["type"] = parameter.kind
-    if parameter.kind in ("real", "integer"):
-        is_integer = parameter.kind == "integer"
-        bounds = {"lower": parameter.lower, "upper": parameter.upper}
-        fields |= {name: int(bound) if is_integer else bound for name, bound in bounds.items()}
-        if parameter.scaling != "linear":
-            fields["scaling"] = parameter.scaling
-    elif parameter.kind == "constant":
-        fields["value"] = parameter.levels[0]
-    elif parameter.kind != "boolean":
-        fields["levels"] = parameter.levels
+    fields |= parameter.fields
     if parameter.condition:
         given = parameter.condition
         fields["condition"] = {"parameter": given.parameter}

@@ -47,6 +47,9 @@ def guess_parameter(name: str, values: Sequence[Any], where: str = "") -> Parame
     """
     levels = distinct(values)
     types = {_type(value, name, where) for value in levels}
+    if types == {"boolean", "number"} and all(level in (0, 1) for level in levels):
+        note = "Guess: all values are true or false, written also as 1 and 0."
+        return ParameterDraft(name, "boolean", role=guess_role(name), notes=(note,))
     if len(types) > 1:
         examples = [
             next(each for each in levels if _type(each, name, where) == kind) for kind in sorted(types)

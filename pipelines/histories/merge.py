@@ -11,8 +11,10 @@ from pipelines.curate.fields import shown
 from pipelines.histories.draft import ParameterDraft
 from pipelines.histories.guess import distinct
 from pipelines.histories.history import Study
+from pipelines.histories.steps import joined_step
 
 _NUMBERS = ("real", "integer")
+_STEPS_DIFFER = "The steps of the studies differ and are lost: numbers between may be proposed."
 
 
 def merge(one: ParameterDraft, other: ParameterDraft, where: str = "") -> ParameterDraft:
@@ -20,7 +22,8 @@ def merge(one: ParameterDraft, other: ParameterDraft, where: str = "") -> Parame
 
     Ranges become the smallest range that holds both; levels are joined in first-seen order. A constant joins
     the range or the levels of the other. Where only one is searched on a log scale, so is the union, if it is
-    positive. A condition that only one has, or that differs, is left out: it is then found from the trials.
+    positive. A step stays if it fits both. A condition that only one has, or that differs, is left out: it is
+    then found from the trials.
 
     Args:
       one: a draft of the hyperparameter.
@@ -42,11 +45,17 @@ def merge(one: ParameterDraft, other: ParameterDraft, where: str = "") -> Parame
         one, other = other, one
     if one.kind in _NUMBERS and other.kind in _NUMBERS and one.kind == other.kind:
         lower, upper = min(one.lower, other.lower), max(one.upper, other.upper)
-        return replace(one, lower=lower, upper=upper, scaling=_scaling(one, other, lower, upper), notes=notes)
+        scaling, step = _scaling(one, other, lower, upper), joined_step(one, other.lower, other.step)
+        if not step and (one.step or other.step):
+            notes = (*notes, _STEPS_DIFFER)
+        return replace(one, lower=lower, upper=upper, scaling=scaling, notes=notes, step=step)
     if one.kind in _NUMBERS and other.kind == "constant" and _is_number(other.levels[0], one.kind):
         (value,) = other.levels
         lower, upper = min(one.lower, value), max(one.upper, value)
-        return replace(one, lower=lower, upper=upper, scaling=_scaling(one, one, lower, upper), notes=notes)
+        scaling, step = _scaling(one, one, lower, upper), joined_step(one, value, one.step)
+        if not step and one.step:
+            notes = (*notes, _STEPS_DIFFER)
+        return replace(one, lower=lower, upper=upper, scaling=scaling, notes=notes, step=step)
     if one.kind not in _NUMBERS and other.kind not in _NUMBERS:
         levels = distinct((*_levels(one), *_levels(other)))
         if len(levels) == 2 and all(isinstance(level, bool) for level in levels):

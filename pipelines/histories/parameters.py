@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from hyperbo.errors import InvalidInputError
@@ -15,6 +16,7 @@ from pipelines.histories.guess import MOST_LEVELS, distinct, guess_parameter
 from pipelines.histories.history import Run, Study
 from pipelines.histories.levels import as_text, storable
 from pipelines.histories.merge import merge_all
+from pipelines.histories.steps import without_step
 
 # So many different values, one for each trial, name the trials.
 _FEWEST_NAMES = 5
@@ -27,10 +29,12 @@ class Parameters:
     Attributes:
       drafts: the hyperparameters.
       left_out: names of recorded settings that are none, and why.
+      undeclared: names of those that are some, but no space file can declare them, and why.
     """
 
     drafts: tuple[ParameterDraft, ...]
     left_out: Mapping[str, str]
+    undeclared: Mapping[str, str]
 
 
 def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters:
@@ -55,6 +59,7 @@ def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters
         )
     drafts: dict[str, ParameterDraft] = {}
     left_out: dict[str, str] = {}
+    undeclared: dict[str, str] = {}
     for name in names:
         name_text(name, "a parameter", where)
         draft = declared.get(name)
@@ -62,23 +67,41 @@ def find_parameters(studies: Sequence[Study], strict: bool = True) -> Parameters
         reason = _no_hyperparameter(name, draft, values, studies)
         if reason:
             left_out[name] = reason
+            continue
+        found = _storable(draft or _guessed(name, values, where), values, where)
+        if obstacle := found.obstacle():
+            undeclared[name] = obstacle
         else:
-            drafts[name] = _storable(draft or _guessed(name, values, where), values, where)
+            drafts[name] = found
+    _leave_out_children(drafts, undeclared, runs)
     if not drafts:
+        reasons = "".join(f"; {name}: {reason}" for name, reason in islice(undeclared.items(), 3))
         raise InvalidInputError(
-            "no setting of the trials is a hyperparameter",
+            f"no setting of the trials is a hyperparameter that a space file can declare{reasons}",
             where=where,
-            fix="give studies whose trials differ",
+            fix="give studies with others" if undeclared else "give studies whose trials differ",
         )
     with_conditions = [
         _with_condition(draft, list(drafts.values()), runs, strict, where) for draft in drafts.values()
     ]
-    return Parameters(tuple(with_conditions), left_out)
+    return Parameters(tuple(with_conditions), left_out, undeclared)
 
 
 def encoded(value: Any, texts: bool) -> Any:
     """A recorded value as a row holds it: as text, if the levels are texts."""
     return as_text(value) if texts else value
+
+
+def _leave_out_children(
+    drafts: dict[str, ParameterDraft], undeclared: dict[str, str], runs: Sequence[Run]
+) -> None:
+    """Move the hyperparameters that some trials lack because of a parent that cannot be declared."""
+    for _ in range(len(drafts)):
+        for name, draft in list(drafts.items()):
+            parent = draft.condition.parameter if draft.condition else ""
+            if parent in undeclared and any(name not in run.values for run in runs):
+                undeclared[name] = f"it depends on {parent}"
+                del drafts[name]
 
 
 def _no_hyperparameter(
@@ -124,6 +147,7 @@ def _guessed(name: str, values: Sequence[Any], where: str) -> ParameterDraft:
 def _storable(draft: ParameterDraft, values: Sequence[Any], where: str) -> ParameterDraft:
     if draft.kind in ("real", "integer") and draft.lower == draft.upper:
         draft = replace(draft, kind="constant", levels=(draft.lower,))
+    draft = without_step(draft, values)
     if draft.kind in ("real", "integer", "boolean"):
         return draft
     levels = storable(distinct((*draft.levels, *values)), draft.name, where)
@@ -143,8 +167,8 @@ def _with_condition(
     strict: bool,
     where: str,
 ) -> ParameterDraft:
-    # A trial that failed may have failed before it had all its values.
-    trials = [run.values for run in runs if run.status != "failed"] or [run.values for run in runs]
+    # A trial that failed or was pruned may have ended before it had all its values.
+    trials = [run.values for run in runs if run.status == "done"] or [run.values for run in runs]
     lacking = sum(draft.name not in values for values in trials)
     given = draft.condition
     if given and all(
@@ -167,7 +191,8 @@ def _with_condition(
         raise InvalidInputError(
             what,
             where=where,
-            fix="record a value in all trials, or import the studies without it as another dataset",
+            fix="write what says it: hyperbo data space drafts a space file, which --space takes when it is "
+            "corrected",
         )
     return replace(draft, condition=None, notes=(*draft.notes, f"{what}: these trials will be rejected."))
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError
@@ -15,6 +15,7 @@ from pipelines.histories.files import name_text
 from pipelines.histories.history import Run, Study
 from pipelines.histories.objective import choose_objective, ending
 from pipelines.histories.parameters import encoded, find_parameters
+from pipelines.histories.steps import on_grid
 from pipelines.histories.tasks import by_task
 
 # Columns of every row. A metric of the same name gets another.
@@ -45,6 +46,17 @@ class Options:
     direction: Direction | None = None
 
 
+class Place(NamedTuple):
+    """Where trials were recorded: what was read, and the study or the task in it."""
+
+    source: str
+    name: str
+
+    def __str__(self) -> str:
+        """The place as messages name it."""
+        return f"{self.source}: {self.name}"
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of trials for each task, and the space file that describes them.
@@ -54,18 +66,22 @@ class Table:
       rows: the rows of each task, by its name.
       tools: the tools with their versions.
       skipped: how many trials are left out, by the reason.
+      undeclared: hyperparameters that no space file can declare, and why.
+      places: where the trials of each task were recorded, for messages.
     """
 
     draft: SpaceDraft
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     tools: tuple[str, ...]
     skipped: Mapping[str, int]
+    undeclared: Mapping[str, str]
+    places: Mapping[str, Place]
 
 
 def make_table(studies: Sequence[Study], options: Options, strict: bool = True) -> Table:
     """Bring the studies of any tools into one form.
 
-    Trials that have not ended are left out. So are those that failed before they had all their values.
+    Trials that have not ended are left out. So are those that ended early, before they had all their values.
 
     Args:
       studies: what the tools recorded.
@@ -80,7 +96,7 @@ def make_table(studies: Sequence[Study], options: Options, strict: bool = True) 
     skipped["running"] = sum(run.status == "running" for study in tasks for run in study.runs)
     tasks = [replace(each, runs=tuple(run for run in each.runs if run.status != "running")) for each in tasks]
     skipped["studies without an ended trial"] = sum(not study.runs for study in tasks)
-    tasks = [study for study in tasks if study.runs]
+    tasks = [on_grid(study) for study in tasks if study.runs]
     source = ", ".join(dict.fromkeys(study.source for study in studies[:3]))
     if not tasks:
         raise InvalidInputError(
@@ -101,13 +117,16 @@ def make_table(studies: Sequence[Study], options: Options, strict: bool = True) 
     column = {name: f"{_METRIC}{name}" if name in _OWN else name for name in metrics}
     rows: dict[str, list[dict[str, Any]]] = {}
     for study in tasks:
-        complete = [run for run in study.runs if run.status != "failed" or _is_complete(run, found.drafts)]
-        skipped["failed before it had all values"] += len(study.runs) - len(complete)
+        complete = [run for run in study.runs if run.status == "done" or _is_complete(run, found.drafts)]
+        skipped["ended before it had all values"] += len(study.runs) - len(complete)
         tool = f"{study.tool} {study.version}".strip()
         some = [_row(run, study.name, tool, objective.name, found.drafts, column, curves) for run in complete]
         if some:
             rows[study.name] = some
     assert objective.direction is not None
+    left_out = dict(found.left_out) | {
+        name: f"it cannot be declared: {reason}" for name, reason in found.undeclared.items()
+    }
     draft = SpaceDraft(
         objective=column[objective.name],
         direction=objective.direction,
@@ -121,11 +140,14 @@ def make_table(studies: Sequence[Study], options: Options, strict: bool = True) 
             *(name for metric, name in column.items() if metric != objective.name),
         ),
         curves=tuple(f"{_CURVE}{name}" for name in curves),
-        ignore=("tool", *(PARAMETER + name for name in found.left_out)),
+        ignore=("tool", *(PARAMETER + name for name in left_out)),
         about=f"Trials recorded by {', '.join(tools)}.",
-        notes=_notes(options, objective_notes, found.left_out, tools, endings),
+        notes=_notes(options, objective_notes, left_out, tools, endings),
     )
-    return Table(draft, rows, tools, {name: count for name, count in skipped.items() if count})
+    skipped_at_all = {name: count for name, count in skipped.items() if count}
+    word = "task" if options.task else "study"
+    places = {study.name: Place(study.source, f"{word} {study.name}") for study in tasks}
+    return Table(draft, rows, tools, skipped_at_all, found.undeclared, places)
 
 
 def _names(tasks: Sequence[Study]) -> tuple[list[str], list[str]]:

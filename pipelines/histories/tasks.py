@@ -78,7 +78,8 @@ def _joined(one: Study, other: Study) -> Study:
             fix="import them as two datasets",
         )
     parameters = merge_all([one, other])
-    return replace(one, runs=(*one.runs, *other.runs), parameters=parameters)
+    source = one.source if other.source in one.source.split(", ") else f"{one.source}, {other.source}"
+    return replace(one, runs=(*one.runs, *other.runs), parameters=parameters, source=source)
 
 
 def _check_names(studies: Sequence[Study]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hyperbo.data.trial import Trial
+from hyperbo.errors import InvalidInputError
 from pipelines.histories.draft import SpaceDraft
 from pipelines.trials.rows import find_trial_files
 from pipelines.trials.space_file import read_space_file
@@ -27,7 +28,12 @@ def tried(draft: SpaceDraft, paths: Sequence[Path]) -> SpaceDraft:
     with tempfile.TemporaryDirectory(prefix="space-draft-") as folder:
         path = Path(folder) / "draft.toml"
         path.write_text(draft.to_toml(), encoding="utf-8")
-        description = read_space_file(path)
+        try:
+            description = read_space_file(path)
+        except InvalidInputError as error:
+            # The file is gone when the message is read.
+            where = error.where.replace(str(path), f"draft of a space file for {paths[0].name}")
+            raise InvalidInputError(error.what, where=where, fix=error.fix) from error
     good, bad, reasons = 0, 0, []
     for file in find_trial_files(paths, description):
         for each in parse_file(file, description, "draft"):

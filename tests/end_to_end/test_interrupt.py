@@ -63,4 +63,4 @@ def test_ctrl_c_ends_a_build_with_the_exit_code_of_one(tmp_path):
         time.sleep(0.02)
     code, output, errors = end(process, signal.SIGINT)
     assert (code, output, errors) == (130, "", LINE)
-    assert {path.name for path in (tmp_path / "data" / "pd1" / "mini").iterdir()} <= {".1.0.0.lock"}
+    assert {path.name for path in (tmp_path / "data" / "pd1" / "mini").rglob("*")} <= {".1.0.0.lock"}

@@ -147,6 +147,11 @@ def _draft(parameter: Any, where: str) -> ParameterDraft:
     lower, upper = number(config.get("min_value")), number(config.get("max_value"))
     sampling = config.get("sampling")
     notes = ("KerasTuner searched it on a reverse log scale.",) if sampling == "reverse_log" else ()
+    step = number(config.get("step"))
+    stepped = step > 0 and not (kind == "Int" and step == 1)
+    is_even = sampling in (None, "linear")
+    if stepped and not is_even:
+        notes = (*notes, f"KerasTuner took steps by a factor of {step:g}, which are lost.")
     scaling = "log" if sampling == "log" else "linear"
     return ParameterDraft(
         name,
@@ -157,4 +162,5 @@ def _draft(parameter: Any, where: str) -> ParameterDraft:
         condition=condition,
         role=role,
         notes=notes,
+        step=step if stepped and is_even else 0.0,
     )

@@ -122,17 +122,22 @@ def _written_by(address: str, where: str) -> str:
 def _check_schema(storage: Any, version: str, url: str, where: str) -> None:
     import optuna
 
-    current = storage.get_current_version()
-    if current == storage.get_head_version():
+    current, head = storage.get_current_version(), storage.get_head_version()
+    if current == head:
         return
-    if current in storage.get_all_versions():
-        fix = f"copy it, and run: optuna storage upgrade --storage {url}"
-    else:
-        fix = "install a newer Optuna"
+    installed = f"the installed Optuna {optuna.__version__}"
+    if current not in storage.get_all_versions():
+        raise InvalidInputError(
+            f"the tables of the database have the schema {current}, which {installed} does not know; its "
+            f"newest is {head}",
+            where=where,
+            fix="install a newer Optuna",
+        )
     raise InvalidInputError(
-        f"the database has the tables of Optuna {version}, and Optuna {optuna.__version__} has other ones",
+        f"the tables of the database, made by Optuna {version}, have the schema {current}, and {installed} "
+        f"reads {head}",
         where=where,
-        fix=fix,
+        fix=f"copy it, and run: optuna storage upgrade --storage {url}",
     )
 
 
@@ -190,7 +195,7 @@ def _draft(name: str, distribution: Any) -> ParameterDraft:
     if distribution.low == distribution.high:
         return ParameterDraft(name, "constant", levels=(distribution.low,), role=role)
     is_integer = kind == "IntDistribution"
-    stepped = distribution.step not in (None, 1 if is_integer else None)
+    step = 0.0 if is_integer and distribution.step == 1 else distribution.step or 0.0
     return ParameterDraft(
         name,
         "integer" if is_integer else "real",
@@ -198,7 +203,7 @@ def _draft(name: str, distribution: Any) -> ParameterDraft:
         distribution.high,
         "log" if distribution.log else "linear",
         role=role,
-        notes=(f"Optuna took steps of {distribution.step:g}.",) if stepped else (),
+        step=step,
     )
 
 

@@ -66,7 +66,7 @@ def test_a_failed_export_leaves_nothing(
     monkeypatch.setattr(pd1_builder.builder.shards, "write_shards", fail)
     with pytest.raises(OSError, match="broken"):
         export_tfrecord("pd1/mini:1.0.0", tmp_path, data_dir)
-    assert left(tmp_path) == [".1.0.0.lock"]
+    assert left(tmp_path) == []
 
 
 def test_what_is_there_already_is_not_replaced_and_what_is_damaged_not_exported(
@@ -79,7 +79,7 @@ def test_what_is_there_already_is_not_replaced_and_what_is_damaged_not_exported(
     (tmp_path / "data/pd1/mini/1.0.0/rejects.jsonl").unlink()
     with pytest.raises(VersionConflictError, match=r"rejects\.jsonl is missing"):
         export_tfrecord("pd1/mini:1.0.0", tmp_path / "out", tmp_path / "data")
-    assert left(tmp_path / "out") == [".1.0.0.lock"]
+    assert left(tmp_path / "out") == []
 
 
 def plain(value: Any) -> Any:

@@ -54,8 +54,13 @@ def test_an_optuna_database_becomes_a_version(tmp_path: Path, caplog: pytest.Log
     assert all(tool in file.name for file in manifest.raw_files if file.name != "space.toml")
     card = (tmp_path / "data/trials/own/1.0.0/README.md").read_text(encoding="utf-8")
     assert f"Trials recorded by Optuna {optuna.__version__}." in card
-    # The same history again is nothing new.
-    assert add_sources("own", [url], data_dir=tmp_path / "data") == manifest
+    # The same history again is nothing new, and one line says so, without the names of temporary files.
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "pd1_builder"):
+        assert add_sources("own", [url], data_dir=tmp_path / "data") == manifest
+    (line,) = (message for message in caplog.messages if "by content" in message)
+    assert line.startswith("2 of 2 files left out, known by content: digits.optuna")
+    assert not any("/histories-" in message for message in caplog.messages)
 
 
 def test_another_task_is_described_by_the_space_file_that_is_there(tmp_path: Path) -> None:
@@ -122,3 +127,98 @@ def test_rows_and_histories_are_added_one_after_the_other(tmp_path: Path) -> Non
         add_sources("pd1/mini", [str(RECORDED / "smac")], data_dir=tmp_path)
     with pytest.raises(InvalidInputError, match="are for the histories of tuning tools"):
         add_sources("own", [str(rows)], options=Options(task="a"), data_dir=tmp_path)
+
+
+def large_study(url: str, name: str, number: int) -> None:
+    """A study with a parameter of too many levels, and one of too large integers."""
+    levels = tuple(f"l{place}" for place in range(300))
+    space = {
+        "rate": FloatDistribution(0.0, 1.0),
+        "level": CategoricalDistribution(levels),
+        "large": IntDistribution(0, 2**60),
+    }
+    made = optuna.create_study(storage=url, study_name=name)
+    for place in range(number):
+        params = {"rate": place / number, "level": levels[place], "large": place}
+        made.add_trial(create_trial(params=params, distributions=space, value=place / 8))
+
+
+def test_a_parameter_that_cannot_be_declared_is_left_out_with_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    for name in ("digits", "wine"):
+        large_study(url, name, 6)
+    text = draft_space([url])
+    assert 'ignore = ["tool", "parameters.level", "parameters.large"]' in text
+    assert (
+        "# level is left out: it cannot be declared: 300 levels; give at least one, and at most 256." in text
+    )
+    assert "of at most 2^53." in text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "pd1_builder"):
+        manifest = add_sources("own", [url], data_dir=tmp_path / "data")
+    assert (manifest.rows("trials"), manifest.rejects) == (12, 0)
+    assert [each["name"] for each in manifest.search_space] == ["rate"]
+    (line,) = (message for message in caplog.messages if "can declare" in message)
+    assert "level (300 levels; " in line
+    assert "large (range [0, 1152921504606846976] of an integer; " in line
+
+
+def test_an_error_names_the_study_and_nothing_is_left(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    for name in ("digits", "wine"):
+        study(url, name, range(6))
+    add_sources("own", [url], data_dir=tmp_path / "data")
+    # The study is replaced by one with the same ids and other results.
+    optuna.delete_study(study_name="wine", storage=url)
+    study(url, "wine", range(1, 6))
+    before = sorted((tmp_path / "data").rglob("*"))
+    with pytest.raises(
+        InvalidInputError, match=r"runs\.db: study wine:1: .* of the trial 'wine/0' is"
+    ) as raised:
+        add_sources("own", [url], data_dir=tmp_path / "data")
+    assert "histories-" not in str(raised.value)
+    assert sorted((tmp_path / "data").rglob("*")) == before
+    space = tmp_path / "space.toml"
+    space.write_text(draft_space([url]).replace('["sgd", "adam", "rmsprop"]', '["sgd", "adam"]'))
+    with pytest.raises(InvalidInputError, match=r"runs\.db: study digits:3: .*'rmsprop'") as raised:
+        add_sources("new", [url], space, data_dir=tmp_path / "data")
+    assert "histories-" not in str(raised.value)
+    assert sorted((tmp_path / "data").rglob("*")) == before
+
+
+def test_steps_become_an_ordinal(tmp_path: Path) -> None:
+    space = {"width": IntDistribution(8, 64, step=8), "rate": FloatDistribution(0.1, 0.5, step=0.1)}
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    for name in ("digits", "wine"):
+        made = optuna.create_study(storage=url, study_name=name)
+        for place in range(5):
+            params = {"width": 8 * (1 + place), "rate": 0.1 + 0.1 * place}
+            made.add_trial(create_trial(params=params, distributions=space, value=place / 8))
+    text = draft_space([url])
+    assert "levels = [8, 16, 24, 32, 40, 48, 56, 64]" in text
+    assert "levels = [0.1, 0.2, 0.3, 0.4, 0.5]" in text
+    assert "# It was searched in steps of 8 from 8 to 64: an ordinal of these 8 values." in text
+    manifest = add_sources("own", [url], data_dir=tmp_path / "data")
+    assert (manifest.rows("trials"), manifest.rejects) == (10, 0)
+
+
+def test_trials_without_a_result_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("digits", "wine"):
+        rows = [
+            json.dumps({"loss": None, "rate": place / 4, "trial": f"{name}-{place}"}) for place in range(3)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    space = tmp_path / "space.toml"
+    space.write_text(
+        'objective = "loss"\ndirection = "minimize"\ntask = { file_name = true }\n'
+        'trial_id = { column = "trial" }\n[[parameters]]\nname = "rate"\nlower = 0\nupper = 1\n'
+    )
+    files = [str(tmp_path / f"{name}.jsonl") for name in ("digits", "wine")]
+    with caplog.at_level(logging.WARNING, "pd1_builder"):
+        manifest = add_sources("own", files, space, data_dir=tmp_path / "data")
+    assert manifest.rows("trials") == 6
+    assert (
+        "trials/own:1.0.0: no trial has a result, so no prior can be trained: 6 diverged" in caplog.messages
+    )

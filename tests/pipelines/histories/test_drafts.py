@@ -123,6 +123,7 @@ BAD: dict[str, tuple[list[dict[str, Any]], Options, str]] = {
     "no direction": ([{"a": 1.5, "b": 2}], Options(objective="a"), "minimised or maximised; say it by --dir"),
     "no parameter": ([{"loss": 1.5, "seconds": 2}], Options(), "no column looks like a hyperparameter"),
     "mixed": ([{"loss": 1.5, "b": 2}, {"loss": 1, "b": "x"}], Options(), "b has values of mixed types: 2"),
+    "no JSON": ([], Options(), r"a\.jsonl:1: .*; no row can be read"),
     "no such task": ([{"loss": 1.5, "b": 2}], Options(task="net"), "--task: there is no column 'net'"),
 }  # fmt: skip
 
@@ -130,9 +131,25 @@ BAD: dict[str, tuple[list[dict[str, Any]], Options, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_drafted_is_one_line(tmp_path: Path, case: str) -> None:
     rows, options, message = BAD[case]
+    path = lines(tmp_path / "a.jsonl", rows)
+    if case == "no JSON":
+        path.write_text('{"x":1\n', encoding="utf-8")
     with pytest.raises(InvalidInputError, match=message) as raised:
-        draft_of_rows([lines(tmp_path / "a.jsonl", rows)], options)
+        draft_of_rows([path], options)
     assert "\n" not in str(raised.value)
+
+
+def test_truths_may_be_written_as_numbers_and_large_integers_are_ignored(tmp_path: Path) -> None:
+    rows = [
+        {"loss": place, "a": place / 4, "flag": (True, 0, 1, False)[place], "large": 2**60 + place % 2}
+        for place in range(4)
+    ]
+    path = lines(tmp_path / "a.jsonl", rows)
+    draft = tried(draft_of_rows([path], Options()), [path])
+    assert [(each.name, each.kind) for each in draft.parameters] == [("a", "real"), ("flag", "boolean")]
+    assert draft.ignore == ("large",)
+    assert "'large' is ignored, for it cannot be declared: range [" in draft.notes["ignore"][-1]
+    assert "Tried on the data: it reads 4 trials and rejects 0 rows." in draft.notes[""]
 
 
 def test_a_name_cannot_break_out_of_the_draft(tmp_path: Path) -> None:

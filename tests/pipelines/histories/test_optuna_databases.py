@@ -156,7 +156,10 @@ def test_a_database_is_neither_made_nor_changed(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "newer": ("update alembic_version set version_num = 'v9.0.0'", "install a newer Optuna"),
+    "newer": (
+        "update alembic_version set version_num = 'v9.0.0'",
+        r"have the schema v9\.0\.0, which the installed Optuna .* does not know; .* install a newer Optuna",
+    ),
     "older": ("update alembic_version set version_num = 'v2.6.0.a'", "optuna storage upgrade --storage"),
     "no version": ("delete from alembic_version", "does not say which Optuna wrote it"),
     "foreign": ("drop table version_info", "none of the tools that are read: its tables are"),
@@ -192,3 +195,37 @@ def test_several_objectives_need_a_choice(tmp_path: Path) -> None:
         make_table(studies, Options())
     table = make_table(studies, Options(objective="value_1"))
     assert (table.draft.direction, table.rows["two"][0]["value_1"]) == ("maximize", 0.25)
+
+
+def stepped(distribution: Any, *values: Any) -> list[optuna.trial.FrozenTrial]:
+    return [create_trial(params={"a": each}, distributions={"a": distribution}, value=1.0) for each in values]
+
+
+def test_a_step_of_more_values_than_an_ordinal_has_is_lost_with_a_comment(tmp_path: Path) -> None:
+    url = database(tmp_path, ("x", "minimize", stepped(IntDistribution(0, 99, step=3), 3, 6)))
+    (a,) = make_table(read_histories([url]), Options()).draft.parameters
+    assert (a.kind, a.lower, a.upper) == ("integer", 0, 99)
+    assert a.notes == (
+        "It was searched in steps of 3 from 0 to 99. The step is lost, because these are 34 values: numbers "
+        "between may be proposed.",
+    )
+
+
+def test_steps_of_several_studies_are_joined_if_they_fit(tmp_path: Path) -> None:
+    url = database(
+        tmp_path,
+        ("x", "minimize", stepped(FloatDistribution(0.1, 0.4, step=0.1), 0.1, 0.1 + 0.2)),
+        ("y", "minimize", stepped(FloatDistribution(0.2, 0.5, step=0.1), 0.2, 0.5)),
+    )
+    table = make_table(read_histories([url]), Options())
+    (a,) = table.draft.parameters
+    assert (a.kind, a.levels) == ("ordinal", (0.1, 0.2, 0.3, 0.4, 0.5))
+    # 0.1 + 0.2 is not 0.3.
+    assert [row["parameters.a"] for row in table.rows["x"]] == [0.1, 0.3]
+    (tmp_path / "other").mkdir()
+    other = database(
+        tmp_path / "other", ("z", "minimize", stepped(FloatDistribution(0.0, 0.5, step=0.25), 0.25, 0.5))
+    )
+    (a,) = make_table(read_histories([url, other]), Options()).draft.parameters
+    assert (a.kind, a.lower, a.upper) == ("real", 0.0, 0.5)
+    assert "The steps of the studies differ and are lost" in a.notes[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import shutil
 import sqlite3
 import struct
 import zipfile
@@ -169,11 +170,12 @@ def test_studies_that_do_not_go_together_are_one_line(case: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_trial_that_failed_before_it_had_all_values_is_left_out_and_counted() -> None:
-    early = run(2, status="failed", loss=None, a=0.25)
+@pytest.mark.parametrize("status", ["failed", "pruned"])
+def test_a_trial_that_ended_before_it_had_all_values_is_left_out_and_counted(status: Any) -> None:
+    early = run(2, status=status, loss=None, a=0.25)
     table = make_table([study("x", run(0, a=0.5, b=1.5), run(1, a=0.75, b=2.5), early)], Options())
     assert [row["trial"] for row in table.rows["x"]] == ["0", "1"]
-    assert table.skipped == {"failed before it had all values": 1}
+    assert table.skipped == {"ended before it had all values": 1}
 
 
 def test_what_is_constant_in_each_task_describes_the_task() -> None:
@@ -189,6 +191,54 @@ def test_a_condition_on_a_range_of_an_integer_is_found() -> None:
     second = next(each for each in table.draft.parameters if each.name == "second")
     assert second.condition
     assert (second.condition.parameter, second.condition.lower, second.condition.upper) == ("layers", 2, None)
+
+
+def test_a_condition_on_a_real_parent_is_found_if_enough_trials_show_it() -> None:
+    runs = [run(place, a=place / 10, **({"b": 1.5 + place} if place > 4 else {})) for place in range(10)]
+    table = make_table([study("x", *runs)], Options())
+    b = next(each for each in table.draft.parameters if each.name == "b")
+    assert b.condition
+    assert (b.condition.parameter, b.condition.lower, b.condition.upper) == ("a", 0.45, None)
+    # Of four on one side, too many cases are chance.
+    with pytest.raises(
+        InvalidInputError, match=r"no other parameter says which; .*hyperbo data space.* --space"
+    ):
+        make_table([study("x", *runs[1:])], Options())
+
+
+def test_what_depends_on_an_undeclared_parameter_is_left_out_with_it() -> None:
+    large = ParameterDraft("large", "integer", 0, 2**60)
+    beta = ParameterDraft("beta", "real", 0.0, 1.0, condition=ConditionDraft("large", (1,)))
+    runs = [run(0, a=0.5, large=0), run(1, a=0.75, large=1, beta=0.5)]
+    table = make_table([study("x", *runs, parameters=(large, beta))], Options())
+    assert [each.name for each in table.draft.parameters] == ["a"]
+    assert table.undeclared == {
+        "large": "range [0, 1152921504606846976] of an integer; give whole numbers of at most 2^53",
+        "beta": "it depends on large",
+    }
+
+
+def test_an_ordinal_of_steps_is_a_parent_by_a_bound() -> None:
+    width = ParameterDraft("width", "integer", 8, 40, step=8)
+    runs = [run(0, width=8), run(1, width=24, beta=0.5), run(2, width=40, beta=0.75)]
+    table = make_table([study("x", *runs, parameters=(width,))], Options())
+    found = {each.name: each for each in table.draft.parameters}
+    assert found["width"].levels == (8, 16, 24, 32, 40)
+    assert found["beta"].condition == ConditionDraft("width", lower=24)
+
+
+def test_keras_tuner_has_steps(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED / "keras_tuner" / "digits", tmp_path / "digits")
+    oracle = tmp_path / "digits" / "oracle.json"
+    content = json.loads(oracle.read_text())
+    (width,) = (each for each in content["hyperparameters"]["space"] if each["config"]["name"] == "width")
+    width["config"] |= {"step": 8, "sampling": "linear"}
+    oracle.write_text(json.dumps(content))
+    ((draft,),) = (
+        [each for each in study.parameters if each.name == "width"]
+        for study in read_histories([str(tmp_path)])
+    )
+    assert (draft.kind, draft.step) == ("integer", 8)
 
 
 def test_a_declared_condition_that_the_trials_contradict_is_not_believed() -> None:

@@ -229,6 +229,9 @@ def test_a_value_is_the_same_however_a_format_writes_it(tmp_path: Path) -> None:
         ({"optimizer": "adam"}, "hyperparameters.optimizer of the trial 'net/a' is 'adam', and 'sgd'"),
         ({"depth": 4}, "hyperparameters.depth of the trial 'net/a' is 4, and 3"),
         ({"nesterov": False}, "hyperparameters.nesterov of the trial 'net/a' is False, and True"),
+        # A value that no record can have is a change, too.
+        ({"optimizer": "lion"}, "hyperparameters.optimizer of the trial 'net/a' is 'lion', and 'sgd'"),
+        ({"depth": 2.5}, "hyperparameters.depth of the trial 'net/a' is 2.5, and 3"),
     ):
         write_lines(new, [a | change])
         with pytest.raises(InvalidInputError, match=message):
