@@ -37,7 +37,10 @@ _TYPES: dict[Kind, str] = {
     "reals": "list of float64",
 }
 # Sections of a dataset's card about adding trials to it. They do not describe its records.
-_ON_ADDING = ("Files", "Exports that grow", "The space file", "An Optuna study")
+_ON_ADDING = (
+    *("Files", "Exports that grow", "The space file"),
+    *("Histories of other tools", "An Optuna study as a table"),
+)
 
 
 def card(
