@@ -10,17 +10,18 @@ inactive. Its *coordinates* `x` are what models see: columns in [0, 1], of which
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from hyperbo.data.activity import column_names, with_activity
 from hyperbo.data.choice import Choice
-from hyperbo.data.parameter import Condition, Parameter, Value
+from hyperbo.data.parameter import Parameter, Value
+from hyperbo.data.parameter_json import parameter_json, parameter_of
 from hyperbo.errors import InvalidInputError
 
 
@@ -66,12 +67,12 @@ class SearchSpace:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of `x`."""
-        return tuple(name for each in self.parameters for name in _columns(each))
+        return tuple(name for each in self.parameters for name in column_names(each))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
         """The columns of `x` of each parameter, the one that says whether it is active among them."""
-        ends = np.cumsum([0, *(len(_columns(each)) for each in self.parameters)]).tolist()
+        ends = np.cumsum([0, *(len(column_names(each)) for each in self.parameters)]).tolist()
         return tuple(map(slice, ends[:-1], ends[1:]))
 
     @property
@@ -170,7 +171,7 @@ class SearchSpace:
         codes = np.full((len(points), len(self.parameters)), np.nan)
         for row, values in enumerate(points):
             for place in self.parents_first:
-                codes[row, place] = self._code(values, place, codes[row])
+                codes[row, place] = self._code(values, self.parameters[place])
             unknown = values.keys() - set(self.names)
             if unknown:
                 raise InvalidInputError(
@@ -179,19 +180,16 @@ class SearchSpace:
                 )
         return codes
 
-    def _code(self, values: Mapping[str, Value], place: int, known: Float64[np.ndarray, " p"]) -> float:
-        """The code of one value, given the codes of the parameters before; NaN where it is inactive."""
-        each = self.parameters[place]
-        if each.condition is not None:
-            parent = self._parents[place]
-            at = known[parent : parent + 1]
-            if np.isnan(at[0]) or not self.parameters[parent].meets(each.condition, at)[0]:
-                return np.nan
-        value = values.get(each.name)
+    def _code(self, values: Mapping[str, Value], parameter: Parameter | Choice) -> float:
+        """The code of one value; NaN where the parameter is inactive."""
+        if not self.is_active(parameter.name, values):
+            return np.nan
+        value = values.get(parameter.name)
         if value is None:
-            active = f", although it is active: {each.condition}" if each.condition else ""
-            raise InvalidInputError(f"{each.name} has no value{active}")
-        return each.code(value)
+            condition = parameter.condition
+            active = f", although it is active: {condition}" if condition else ""
+            raise InvalidInputError(f"{parameter.name} has no value{active}")
+        return parameter.code(value)
 
     def values(self, codes: Float64[np.ndarray, "n p"]) -> list[dict[str, Value]]:
         """The values of the active parameters at points."""
@@ -231,11 +229,7 @@ class SearchSpace:
                     where=f"row {row}",
                     fix="correct the value or declare a wider search space",
                 )
-            if parameter.condition is None:
-                columns.append(parameter.encode(code))
-            elif _columns(parameter):
-                known = np.where(lit[:, None], parameter.encode(code), parameter.centre)
-                columns += [known, lit[:, None].astype(np.float64)]
+            columns.append(with_activity(parameter, parameter.encode(code), lit))
         return np.concatenate(columns, axis=1)
 
     def outside(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, " n"]:
@@ -275,7 +269,7 @@ class SearchSpace:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The parameters as plain JSON values."""
-        return [_parameter_json(each) for each in self.parameters]
+        return [parameter_json(each) for each in self.parameters]
 
     @classmethod
     def from_json(cls, parameters: list[dict[str, Any]]) -> SearchSpace:
@@ -290,128 +284,6 @@ class SearchSpace:
             return cls(tuple(parameter_of(**fields) for fields in parameters))
         except TypeError as error:
             raise InvalidInputError(f"search space cannot be read: {error}") from error
-
-
-def parameter_of(
-    name: str,
-    type: str = "real",
-    *,
-    condition: Mapping[str, Any] | None = None,
-    role: str = "",
-    **fields: Any,
-) -> Parameter | Choice:
-    """A parameter of plain values, as JSON and TOML hold them.
-
-    Args:
-      name: of the hyperparameter.
-      type: `real` or `integer`, with the fields lower, upper and scaling; `choice` or `ordinal`, with levels;
-        `boolean`; or `constant`, with value.
-      condition: the fields of `Condition`; None: none.
-      role: as in `Parameter`.
-      fields: those of the type.
-
-    Raises:
-      InvalidInputError: the type or a field is unknown, a field is missing, or a value cannot be used.
-
-    >>> parameter_of("batch_size", "ordinal", levels=[32, 64, 128])
-    Choice(name='batch_size', levels=(32, 64, 128), ordered=True)
-    """
-    where = f"parameter {name!r}"
-    if type not in _FIELDS:
-        raise InvalidInputError(f"unknown type {type!r}", where=where, fix=f"use {', '.join(_FIELDS)}")
-    required, optional = _FIELDS[type]
-    missing = [each for each in required if each not in fields]
-    unknown = [each for each in fields if each not in (*required, *optional)]
-    if missing or unknown:
-        problem = f"{missing[0]} is missing" if missing else f"{unknown[0]} is no field"
-        known = ", ".join((*required, *optional)) or "no others"
-        raise InvalidInputError(f"{problem} of type {type!r}", where=where, fix=f"its fields are {known}")
-    for each, value in {"name": name, "role": role, **fields}.items():
-        if not _fits(each, value):
-            raise InvalidInputError(f"{each} is {value!r:.60}", where=where, fix=f"give {_KINDS[each]}")
-    common: dict[str, Any] = {"condition": _condition_of(condition, where), "role": role}
-    if type in ("real", "integer"):
-        return Parameter(name, integer=type == "integer", **fields, **common)
-    if type == "boolean":
-        return Choice(name, (False, True), **common)
-    levels = (fields["value"],) if type == "constant" else tuple(fields["levels"])
-    return Choice(name, levels, type == "ordinal", **common)
-
-
-_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "real": (("lower", "upper"), ("scaling",)),
-    "integer": (("lower", "upper"), ("scaling",)),
-    "choice": (("levels",), ()),
-    "ordinal": (("levels",), ()),
-    "boolean": ((), ()),
-    "constant": (("value",), ()),
-}
-
-
-_KINDS = {
-    **dict.fromkeys(("name", "role", "scaling"), "a text"),
-    **dict.fromkeys(("lower", "upper"), "a finite number"),
-    "levels": "a list of texts or numbers",
-    "value": "a text, a number, true or false",
-}
-
-
-def _fits(field: str, value: Any) -> bool:
-    """Whether a plain value is of the type of a field."""
-    if field in ("lower", "upper"):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and abs(value) <= sys.float_info.max
-    if field == "levels":
-        return isinstance(value, list | tuple) and all(_fits("value", level) for level in value)
-    return isinstance(value, bool | int | float | str if field == "value" else str)
-
-
-def _condition_of(fields: Mapping[str, Any] | None, where: str) -> Condition | None:
-    if fields is None:
-        return None
-    kinds = {"parameter": "name", "values": "levels", "lower": "lower", "upper": "upper"}
-    if not isinstance(fields, Mapping) or any(
-        each not in kinds or not (value is None or _fits(kinds[each], value))
-        for each, value in fields.items()
-    ):
-        raise InvalidInputError(
-            f"the condition is {fields!r:.100}",
-            where=where,
-            fix='write { parameter = "...", values = [...] }, or numbers as lower and upper',
-        )
-    given = {**fields, "values": tuple(fields.get("values") or ())}
-    if "parameter" not in given:
-        raise InvalidInputError(
-            "the condition names no parameter", where=where, fix='write parameter = "..."'
-        )
-    try:
-        return Condition(**given)
-    except InvalidInputError as error:
-        raise InvalidInputError(error.what, where=where, fix=error.fix) from error
-
-
-def _parameter_json(each: Parameter | Choice) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": each.name}
-    if isinstance(each, Parameter):
-        fields |= {"lower": each.lower, "upper": each.upper, "scaling": each.scaling}
-    elif each.type == "constant":
-        fields["value"] = each.levels[0]
-    elif each.type != "boolean":
-        fields["levels"] = list(each.levels)
-    # Spaces of reals are written as before there were other types.
-    if each.type != "real":
-        fields["type"] = each.type
-    if each.condition is not None:
-        given = asdict(each.condition) | {"values": list(each.condition.values)}
-        fields["condition"] = {key: value for key, value in given.items() if value not in (None, [])}
-    return fields | ({"role": each.role} if each.role else {})
-
-
-def _columns(parameter: Parameter | Choice) -> tuple[str, ...]:
-    """Names of the columns of `x`, that of its activity included."""
-    if parameter.condition is None:
-        return parameter.columns
-    return (*parameter.columns, f"{parameter.name}:active") if parameter.columns else ()
 
 
 def _is_real(parameter: Parameter) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float64
 
+from hyperbo.data.activity import with_activity
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
@@ -84,11 +85,7 @@ def into_union(
         own = _counterpart(wide, space, "the search space of x")
         place = space.names.index(wide.name)
         moved = _moved(x[:, space.slices[place]][:, : len(own.columns)], own, wide)
-        if wide.condition is None:
-            columns.append(moved)
-        elif wide.columns:
-            lit = active[:, place, None]
-            columns += [np.where(lit, moved, wide.centre), lit.astype(np.float64)]
+        columns.append(with_activity(wide, moved, active[:, place]))
     return np.concatenate(columns, axis=1)
 
 

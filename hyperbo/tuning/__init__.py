@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 if TYPE_CHECKING:
+    from hyperbo.tuning.axes import Choices, Range
     from hyperbo.tuning.batches import BATCH_STRATEGIES, BatchStrategy
     from hyperbo.tuning.belief import Belief, universal_prior
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
     from hyperbo.tuning.proposals import propose
-    from hyperbo.tuning.region import Choices, Range, Region
+    from hyperbo.tuning.region import Region
     from hyperbo.tuning.tuner import Tuner, TuningTrial
 
 __all__ = [
@@ -29,11 +30,12 @@ __all__ = [
 __getattr__, __dir__, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "axes": ["Choices", "Range"],
         "batches": ["BATCH_STRATEGIES", "BatchStrategy"],
         "belief": ["Belief", "universal_prior"],
         "optuna.sampler": ["HyperBOSampler"],
         "proposals": ["propose"],
-        "region": ["Choices", "Range", "Region"],
+        "region": ["Region"],
         "tuner": ["Tuner", "TuningTrial"],
     },
 )

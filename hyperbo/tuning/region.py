@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from hyperbo.data.activity import with_activity
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Value
 from hyperbo.data.search_space import SearchSpace
@@ -187,8 +188,5 @@ def coordinates(space: SearchSpace, codes: Float64[np.ndarray, "n p"]) -> Float6
         else:
             known = np.full((len(codes), 1), 0.5)
             known[lit, 0] = defined_unit(each, codes[lit, place])
-        if each.condition is None:
-            columns.append(known)
-        elif each.columns:
-            columns += [np.where(lit[:, None], known, each.centre), lit[:, None].astype(np.float64)]
+        columns.append(with_activity(each, known, lit))
     return np.concatenate(columns, axis=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hyperbo.data.parameter import Scaling
-from hyperbo.data.search_space import parameter_of
+from hyperbo.data.parameter_json import parameter_of
 from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError
 

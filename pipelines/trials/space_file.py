@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter, Scaling
-from hyperbo.data.search_space import SearchSpace, parameter_of
+from hyperbo.data.parameter_json import parameter_of
+from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import STATUSES, Status
 from hyperbo.data.warping import Direction, output_warping
 from hyperbo.errors import InvalidInputError

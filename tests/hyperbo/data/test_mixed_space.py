@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperbo.data import Choice, Condition, Parameter, SearchSpace, into_union, union
-from hyperbo.data.search_space import parameter_of
+from hyperbo.data.parameter_json import parameter_of
 from hyperbo.errors import InvalidInputError
 
 SPACE = SearchSpace(
