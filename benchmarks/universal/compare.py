@@ -17,9 +17,8 @@ from scipy.stats import t as student
 
 from benchmarks.universal.histories import CHOICE, VERSIONS, collected, family, thinned, version
 from hyperbo.bayesopt.offline import Run, simulate
-from hyperbo.data.choice import Choice
-from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.tuning_data import Task, TuningData
+from hyperbo.data.warping import output_warping
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import STBO, STBOH, Rand
@@ -28,6 +27,7 @@ from hyperbo.methods.protocol import Policy
 from hyperbo.methods.universal import UniversalPolicy, columns_of, fit_hyperprior
 from hyperbo.methods.universal.hyperprior import COMPONENTS, HyperPrior
 from hyperbo.pretrain.jobs import Job
+from hyperbo.tuning.optuna.recorded import sampler_rows
 
 ITERATIONS, ROWS = 50, 250
 TRIALS = (1, 5, 10, 20, 50)
@@ -160,77 +160,16 @@ def _records(task: Task, seed: int, rows: list[int]) -> pd.DataFrame:
 
 def _tpe(data: TuningData, seeds: int, is_random: bool) -> pd.DataFrame:
     """Optuna's TPE: the untried recorded trial that is nearest to what it asks for is what it is told of."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = data.search_space
-    distributions = _distributions(space)
+    kind = optuna.samplers.RandomSampler if is_random else optuna.samplers.TPESampler
     found = []
     for task in data.tasks:
-        values = space.values(space.from_unit(task.x))
+        # Its values, which are to be maximised, whatever the objective was.
+        told = replace(task, objective=task.y)
         for seed in range(seeds):
-            stream = zlib.crc32(f"{task.name}/{seed}".encode())
-            kinds = optuna.samplers.RandomSampler, optuna.samplers.TPESampler
-            sampler = kinds[0](seed=stream) if is_random else kinds[1](seed=stream)
-            study = optuna.create_study(direction="maximize", sampler=sampler)
-            rows: list[int] = []
-            for _ in range(ITERATIONS):
-                asked = _asked(space, study.ask(), distributions)
-                distance = np.sum((task.x - space.to_unit(space.codes([asked]))) ** 2, axis=1)
-                distance[rows] = np.inf
-                rows.append(int(np.argmin(distance)))
-                params = _told(space, values[rows[-1]])
-                study.add_trial(
-                    optuna.trial.create_trial(
-                        params=params,
-                        distributions={name: distributions[name] for name in params},
-                        value=float(task.y[rows[-1]]),
-                    )
-                )
-            found.append(_records(task, seed, rows))
+            sampler = kind(seed=zlib.crc32(f"{task.name}/{seed}".encode()))
+            rows = sampler_rows(data.search_space, told, output_warping("identity"), ITERATIONS, sampler)
+            found.append(_records(task, seed, rows.tolist()))
     return pd.concat(found)
-
-
-def _distributions(space: SearchSpace) -> dict[str, optuna.distributions.BaseDistribution]:
-    """Optuna's distributions of a space; Optuna has no scale for a momentum, which gets its coordinate."""
-    found: dict[str, optuna.distributions.BaseDistribution] = {}
-    for each in space.parameters:
-        if isinstance(each, Choice):
-            found[each.name] = optuna.distributions.CategoricalDistribution(each.levels)
-        elif each.integer:
-            lower, upper, log = int(each.lower), int(each.upper), each.scaling == "log"
-            found[each.name] = optuna.distributions.IntDistribution(lower, upper, log=log)
-        elif each.scaling == "log1m":
-            found[each.name] = optuna.distributions.FloatDistribution(0.0, 1.0)
-        else:
-            log = each.scaling == "log"
-            found[each.name] = optuna.distributions.FloatDistribution(each.lower, each.upper, log=log)
-    return found
-
-
-def _told(space: SearchSpace, values: dict) -> dict:
-    """Values as the distributions have them."""
-    told = dict(values)
-    for each in space.parameters:
-        if each.name in told and not isinstance(each, Choice) and each.scaling == "log1m":
-            told[each.name] = float(np.clip(each.to_unit(np.array(told[each.name])), 0.0, 1.0))
-    return told
-
-
-def _asked(
-    space: SearchSpace,
-    trial: optuna.Trial,
-    distributions: dict[str, optuna.distributions.BaseDistribution],
-) -> dict:
-    """The active parameters of what a sampler asks for; parents come first in these spaces."""
-    asked: dict = {}
-    for each in space.parameters:
-        condition = each.condition
-        if condition is None or asked.get(condition.parameter) in condition.values:
-            value = trial._suggest(each.name, distributions[each.name])
-            if not isinstance(each, Choice) and each.scaling == "log1m":
-                value = float(each.from_unit(np.array(value)))
-            asked[each.name] = value
-    trial.study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    return asked
 
 
 def report(records: pd.DataFrame) -> None:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int64
+from optuna.samplers import TPESampler
 
 from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data.folds import Fold, all_but_test_task, held_out_related
@@ -32,7 +33,7 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import BestAverage
 from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.tuning.optuna.recorded import tpe_rows
+from hyperbo.tuning.optuna.recorded import sampler_rows
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
 from hyperbo.tuning.recorded import TunerPolicy, recorded_task
 
@@ -125,7 +126,7 @@ def worth_of(
         found[RANDOM].append(random_regret(regrets))
         rows = np.stack(
             [
-                tpe_rows(fold.training.search_space, task, warping, max(BUDGETS), seed)
+                sampler_rows(fold.training.search_space, task, warping, max(BUDGETS), TPESampler(seed=seed))
                 for seed in range(chosen.seed, chosen.seed + TPE_SEEDS)
             ]
         )

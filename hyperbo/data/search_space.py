@@ -118,22 +118,21 @@ class SearchSpace:
 
     @cached_property
     def parents_first(self) -> tuple[int, ...]:
-        """The places of all parameters, each after its parent."""
+        """The places of all parameters in their order, but each after its parent."""
         order: list[int] = []
-        while len(order) < len(self.parameters):
-            ready = [
-                place
-                for place, parent in enumerate(self._parents)
-                if place not in order and (parent == place or parent in order)
-            ]
-            if not ready:
-                circle = [name for place, name in enumerate(self.names) if place not in order]
+        for place in range(len(self.parameters)):
+            chain: list[int] = []
+            while place not in order and place not in chain:
+                chain.append(place)
+                place = self._parents[place]
+            if place in chain and self._parents[place] != place:
+                circle = [self.names[each] for each in sorted(chain[chain.index(place) :])]
                 raise InvalidInputError(
                     f"the conditions of {', '.join(circle)} go round in a circle",
                     where="search space",
                     fix="let one of them be active always",
                 )
-            order += ready
+            order += reversed(chain)
         return tuple(order)
 
     def active(self, codes: Float64[np.ndarray, "n p"]) -> Bool[np.ndarray, "n p"]:

@@ -7,19 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from gp_cases import make_task
+from optuna.samplers import TPESampler
 from tuning_priors import UNIT
 
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Condition, Parameter
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
-from hyperbo.tuning.optuna.recorded import tpe_rows
+from hyperbo.tuning.optuna.recorded import sampler_rows
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.uniform(size=(150, 2))
 LOSS = ((X - 0.7) ** 2).sum(axis=1)
 TASK = replace(make_task("one", "one", X, -LOSS), objective=LOSS)
 DOWN, UP = output_warping("negative"), output_warping("identity")
+
+
+def tpe_rows(space, task, warping, trials, seed):
+    return sampler_rows(space, task, warping, trials, TPESampler(seed=seed))
 
 
 def test_no_trial_is_tried_twice_and_a_short_task_ends():
@@ -64,3 +69,13 @@ def test_a_space_of_levels_integers_and_conditions_is_searched():
     rows = np.stack([tpe_rows(space, task, DOWN, 30, seed) for seed in range(3)])
     assert all(len(set(of_run)) == 30 for of_run in rows.tolist())
     assert loss[rows[:, 15:]].mean() < 0.8 * loss.mean()
+
+
+def test_a_momentum_is_searched_by_its_coordinate():
+    """Else nine of ten values that it draws would be below 0.9."""
+    space = SearchSpace((Parameter("momentum", 0.0, 0.9999, "log1m"), Parameter("rate", 0.0, 1.0)))
+    x = RANDOM.uniform(size=(100, 2))
+    task = replace(make_task("one", "one", x, x[:, 0]), objective=x[:, 0])
+    # The first ten are random: spread over the coordinate, not crowded at its lower end.
+    first = np.concatenate([x[tpe_rows(space, task, UP, 10, seed), 0] for seed in range(5)])
+    assert abs(first.mean() - 0.5) < 0.15
