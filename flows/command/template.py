@@ -149,8 +149,9 @@ class CommandTemplate:
         for place, word in enumerate(self.words):
             names = _names(word)
             if names and not any(name in hyperparameters or name == TRIAL_FOLDER for name in names):
-                before = self.words[place - 1]
-                if _names(word) == [word[1:-1]] and before.startswith("-") and not _names(before) and words:
+                # The word before is the option of this value, if it is still there as it was written.
+                is_value = names == [word[1:-1]]
+                if is_value and words and words[-1] == self.words[place - 1] and words[-1].startswith("-"):
                     words.pop()
             else:
                 words.append(_filled(word, {**texts, TRIAL_FOLDER: str(folder)}))
