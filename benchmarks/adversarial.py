@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.process.environment import prepare_jax
+from hyperbo_flows.process.environment import prepare_jax
 
 prepare_jax()
 

@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 def write_pd1(folder: Path, rows: int) -> None:
     """Write trials in the layout of the PD1 release, with all eleven curves of 100 points each."""
-    from pipelines.pd1.layout import CURVES
+    from hyperbo_pipelines.pd1.layout import CURVES
 
     folder.mkdir(parents=True)
     outcome = np.random.default_rng(0)
@@ -72,8 +72,9 @@ def step_pandas(raw: str, out: str) -> None:
 
 def step_build(dataset: str, raw: str, data_dir: str, workers: str) -> None:
     """Build a version."""
+    from hyperbo_pipelines.run.execution import Execution
+
     from pd1_builder import build
-    from pipelines.run.execution import Execution
 
     count = int(workers)
     execution = Execution("multi_processing", count) if count > 1 else Execution()

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import rich
+from hyperbo_flows.process.environment import prepare_jax
 from rich.table import Table
 
 from benchmarks.torch_peers import gpytorch_step, torch_step
-from flows.process.environment import prepare_jax
 
 prepare_jax()
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"

@@ -23,11 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import optuna
 import pandas as pd
+from hyperbo_flows.experiments.choose_training import choose_method
+from hyperbo_flows.experiments.worth import left_out, regrets_of, tuner_rows
+from hyperbo_pipelines.collect.datasets import load_task_dataset
 
 import pd1_builder
 from benchmarks.universal.histories import collected
-from flows.experiments.choose_training import choose_method
-from flows.experiments.worth import left_out, regrets_of, tuner_rows
 from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data import Parameter, SearchSpace, TuningData, output_warping
 from hyperbo.evaluation.measures.clusters import estimate
@@ -41,7 +42,6 @@ from hyperbo.pretrain import Job
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
 from hyperbo.tuning.recorded import recorded_task
 from pd1_builder.release.histories import add_sources
-from pipelines.collect.datasets import load_task_dataset
 
 # Of the prior in the mixture before any trial: as in the tuner, and next to nothing.
 WEIGHTS = {"prior": PRIOR_WEIGHT, "no prior": 1e-6}

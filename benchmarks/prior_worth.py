@@ -19,18 +19,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flows.process.environment import prepare_jax
+from hyperbo_flows.process.environment import prepare_jax
 
 prepare_jax()
 
 import jax  # noqa: E402 - after the devices are set
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+from hyperbo_flows.experiments.choose_training import choose_method, usable_tasks  # noqa: E402
+from hyperbo_flows.experiments.make_prior import PREPARATION, warping_of  # noqa: E402
+from hyperbo_flows.experiments.worth import LeftOut, left_out, regrets_of, tuner_rows  # noqa: E402
+from hyperbo_flows.process.progress import say  # noqa: E402
 
-from flows.experiments.choose_training import choose_method, usable_tasks  # noqa: E402
-from flows.experiments.make_prior import PREPARATION, warping_of  # noqa: E402
-from flows.experiments.worth import LeftOut, left_out, regrets_of, tuner_rows  # noqa: E402
-from flows.process.progress import say  # noqa: E402
 from hyperbo.data.tuning_data import Task, TuningData  # noqa: E402
 from hyperbo.data.warping import OutputWarping, online_map, output_warping  # noqa: E402
 from hyperbo.errors import InvalidInputError, NumericalError  # noqa: E402

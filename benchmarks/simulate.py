@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 import rich
+from hyperbo_flows.process.environment import prepare_jax
 from rich.table import Table
-
-from flows.process.environment import prepare_jax
 
 prepare_jax()
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"

@@ -15,19 +15,21 @@ from pathlib import Path
 import griffe
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ("hyperbo", "pipelines", "pd1_builder", "flows")
+# The packages from the lowest up, and their folders.
+FLOORS = {
+    "hyperbo": ROOT / "hyperbo",
+    "hyperbo_pipelines": ROOT / "pipelines" / "hyperbo_pipelines",
+    "pd1_builder": ROOT / "pd1_builder",
+    "hyperbo_flows": ROOT / "flows" / "hyperbo_flows",
+}
 
 
-def load_floors(root: Path = ROOT) -> dict[str, griffe.Module]:
-    """Read the sources of the four packages, by name.
-
-    Args:
-      root: the folder that holds the packages.
-    """
+def load_floors() -> dict[str, griffe.Module]:
+    """Read the sources of the four packages, by name."""
     # griffe warns about docstring sections of attributes that it cannot see, as those of decorated classes.
     logging.getLogger("griffe").setLevel(logging.ERROR)
     loader = griffe.GriffeLoader(
-        search_paths=[root],
+        search_paths=sorted({folder.parent for folder in FLOORS.values()}),
         allow_inspection=False,
         docstring_parser="google",
         docstring_options={"returns_multiple_items": False},

@@ -28,11 +28,12 @@ from typing import Protocol
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-from flows.process.environment import prepare_jax  # noqa: E402
+from hyperbo_flows.process.environment import prepare_jax  # noqa: E402
 
 prepare_jax()
 
 import numpy as np  # noqa: E402 - after the number of threads is set
+from hyperbo_flows.process.progress import say  # noqa: E402
 
 from benchmarks.tuning.objectives import (  # noqa: E402
     LIVE_TASKS,
@@ -45,7 +46,6 @@ from benchmarks.tuning.objectives import (  # noqa: E402
 from benchmarks.tuning.peers import METHODS, WITH_PRIOR, Peer, Point, Setting, Told, begin  # noqa: E402
 from benchmarks.tuning.speed import print_speed  # noqa: E402
 from benchmarks.tuning.tables import print_tables  # noqa: E402
-from flows.process.progress import say  # noqa: E402
 from hyperbo.bayesopt.journal import Journal, OnlineTrial, RunName  # noqa: E402
 from hyperbo.bayesopt.online import TunedTask  # noqa: E402
 from hyperbo.priors.file import Prior  # noqa: E402
@@ -151,7 +151,9 @@ def compare(
             "method": method,
             "data": data,
             "packages": {package: version(package) for package in packages},
-            "code_version": code_version(*NUMERIC, "pipelines.collect") if method in WITH_PRIOR else "",
+            "code_version": code_version(*NUMERIC, "hyperbo_pipelines.collect")
+            if method in WITH_PRIOR
+            else "",
         }
         journal = Journal(options.out / method, identity)
         run_method(method, names, task_of, range(options.seeds), options.trials, journal)

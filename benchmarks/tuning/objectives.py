@@ -11,11 +11,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+from hyperbo_flows.experiments.arms import at_most_steps
+from hyperbo_flows.process.progress import progress_line, say
+from hyperbo_pipelines.collect.objective import PresetTask
+from hyperbo_pipelines.collect.preset import Preset, load_preset
 from jaxtyping import Bool, Float64
 
 from benchmarks.tuning.peers import WITH_PRIOR, Point, Told
-from flows.experiments.arms import at_most_steps
-from flows.process.progress import progress_line, say
 from hyperbo.bayesopt.journal import RunName
 from hyperbo.bayesopt.online import TrialResults
 from hyperbo.bayesopt.online_methods import ONLINE_METHODS, Retrained
@@ -28,8 +30,6 @@ from hyperbo.priors.file import Prior, PriorDescription, read_prior, save_prior
 from hyperbo.storage.code_version import NUMERIC, code_version
 from pd1_builder.read.load import load
 from pd1_builder.release.next_version import add
-from pipelines.collect.objective import PresetTask
-from pipelines.collect.preset import Preset, load_preset
 
 LIVE_TASKS = (
     "breast_cancer_mlp_10",

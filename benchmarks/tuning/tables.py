@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from hyperbo_flows.process.progress import say
 from jaxtyping import Float64
 
 from benchmarks.tuning.peers import METHODS, WITH_PRIOR
-from flows.process.progress import say
 from hyperbo.bayesopt.journal import TRIALS_NAME, OnlineTrial, RunName
 from hyperbo.bayesopt.online import online_records
 from hyperbo.data.warping import output_warping

@@ -28,11 +28,11 @@ NUMERIC = (
     "hyperbo.priors.file",
     "hyperbo.priors.losses",
     "pd1_builder.read",
-    "flows.experiments.experiment",
-    "flows.experiments.plan",
-    "flows.experiments.pretrain",
-    "flows.experiments.protocols",
-    "flows.experiments.simulations",
+    "hyperbo_flows.experiments.experiment",
+    "hyperbo_flows.experiments.plan",
+    "hyperbo_flows.experiments.pretrain",
+    "hyperbo_flows.experiments.protocols",
+    "hyperbo_flows.experiments.simulations",
 )
 # What decides the records, losses and metadata of an evaluation, and the measures that a promotion rests on.
 # The pages and figures do not belong to it: `hyperbo report` writes a report again.
@@ -40,7 +40,7 @@ EVALUATION = (
     *NUMERIC,
     "hyperbo.evaluation.measures",
     "hyperbo.evaluation.records",
-    "flows.experiments.write_evaluation",
+    "hyperbo_flows.experiments.write_evaluation",
 )
 # What decides the records of a dataset version, and whether a file of new trials is accepted.
 CURATION = (
@@ -56,7 +56,7 @@ CURATION = (
     "pd1_builder.release",
     "pd1_builder.trials",
     "pd1_builder.version",
-    "pipelines",
+    "hyperbo_pipelines",
 )
 
 _CODE_SUFFIXES = frozenset((".py", ".html", ".css", ".toml"))

@@ -50,8 +50,8 @@ def lock(target: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 def _opened(path: Path) -> TextIO:
     for _ in range(_ATTEMPTS):
-        # The process that made the folder may remove it at the same moment.
-        with suppress(FileNotFoundError):
+        # The process that made the folder may remove it at the same moment, also while `mkdir` looks at it.
+        with suppress(FileNotFoundError, FileExistsError):
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open("w")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
-from pd1_builder.builder.recipe import Recipe
-from pd1_builder.compare.release_checks import next_number
-from pd1_builder.release.build_version import KEPT_FOLDER, build_from_recipe
-from pd1_builder.version.catalog import find, remedy
-from pd1_builder.version.manifest import Manifest, declared, digest_file, read_manifest
-from pd1_builder.version.verification import verify
-from pipelines.bo_runs.evaluation import (
+from hyperbo_pipelines.bo_runs.evaluation import (
     IDENTITY,
     OBJECTIVE,
     ORIGIN,
@@ -22,7 +15,15 @@ from pipelines.bo_runs.evaluation import (
     bo_runs_layout,
     find_evaluation_files,
 )
-from pipelines.run.execution import Execution
+from hyperbo_pipelines.run.execution import Execution
+
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from pd1_builder.builder.recipe import Recipe
+from pd1_builder.compare.release_checks import next_number
+from pd1_builder.release.build_version import KEPT_FOLDER, build_from_recipe
+from pd1_builder.version.catalog import find, remedy
+from pd1_builder.version.manifest import Manifest, declared, digest_file, read_manifest
+from pd1_builder.version.verification import verify
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -58,8 +59,8 @@ def bo_runs_recipe(folders: Sequence[Path], data_dir: Path | None = None) -> Rec
         )
 
     def curate(folder: Path) -> Any:
-        from pipelines.bo_runs.parse import ObservedVersion, ParseBoRuns
-        from pipelines.curate.build import SpillCurated
+        from hyperbo_pipelines.bo_runs.parse import ObservedVersion, ParseBoRuns
+        from hyperbo_pipelines.curate.build import SpillCurated
 
         observed = [ObservedVersion(*each) for each in zip(evaluations, candidates, strict=True)]
         return ParseBoRuns(space, warping, observed) | SpillCurated(folder)

@@ -14,6 +14,12 @@ from typing import Any, ClassVar
 import apache_beam as beam
 import pyarrow as pa
 import tensorflow_datasets as tfds
+from hyperbo_pipelines.curate.assemble import Assembly, assemble
+from hyperbo_pipelines.curate.build import SUMMARY_NAME
+from hyperbo_pipelines.curate.elements import Block
+from hyperbo_pipelines.curate.parquet import write_row_groups
+from hyperbo_pipelines.curate.summarize import Summary, read_summary
+from hyperbo_pipelines.run.execution import Execution
 from tensorflow_datasets.core.dataset_builder import FileReaderBuilder
 from tensorflow_datasets.core.splits import SplitDict
 
@@ -24,12 +30,6 @@ from pd1_builder.builder.shards import write_shards
 from pd1_builder.version.content_hash import content_hash
 from pd1_builder.version.manifest import declared
 from pd1_builder.version.verification import count_duplicates, count_records, count_rounded
-from pipelines.curate.assemble import Assembly, assemble
-from pipelines.curate.build import SUMMARY_NAME
-from pipelines.curate.elements import Block
-from pipelines.curate.parquet import write_row_groups
-from pipelines.curate.summarize import Summary, read_summary
-from pipelines.run.execution import Execution
 
 REJECTS_NAME = "rejects.jsonl"
 _REJECTS_SHOWN = 5

@@ -14,10 +14,10 @@ import mlcroissant as mlc
 import numpy as np
 import pyarrow as pa
 import tensorflow_datasets as tfds
+from hyperbo_pipelines.curate.columns import Column, Kind
 from tensorflow_datasets.proto import tf_example_pb2
 
 from pd1_builder.version.manifest import digest_file
-from pipelines.curate.columns import Column, Kind
 
 CROISSANT_NAME = "croissant.json"
 _DATA_TYPES: dict[Kind, Any] = {

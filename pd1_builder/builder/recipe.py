@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hyperbo_pipelines.curate.columns import Column
+from hyperbo_pipelines.curate.elements import RawFile
+
 from hyperbo.data.search_space import SearchSpace
 from pd1_builder.version.manifest import Export
-from pipelines.curate.columns import Column
-from pipelines.curate.elements import RawFile
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 import tensorflow_datasets as tfds
 from apache_beam import pvalue
 from etils import epath
+from hyperbo_pipelines.curate.columns import Column, columns_of
+from hyperbo_pipelines.curate.parquet import read_row_groups, row_group_sizes
+from hyperbo_pipelines.run.execution import Execution
 from tensorflow_datasets.core.file_adapters import ADAPTER_FOR_FORMAT
 from tensorflow_datasets.core.splits import SplitDict
 from tensorflow_datasets.core.writer import ExampleWriter
@@ -27,9 +30,6 @@ from pd1_builder.builder.features import serialized
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import Manifest
 from pd1_builder.version.verification import verify
-from pipelines.curate.columns import Column, columns_of
-from pipelines.curate.parquet import read_row_groups, row_group_sizes
-from pipelines.run.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 _BYTES_OF_SHARD = 64 << 20

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hyperbo_pipelines.hpob.layout import METRIC, SEARCH_SPACES, mixed_columns, read_descriptors
+from hyperbo_pipelines.hpob.raw_files import find_hpob_files, read_initialisations
+
 from pd1_builder.builder.recipe import Recipe
-from pipelines.hpob.layout import METRIC, SEARCH_SPACES, mixed_columns, read_descriptors
-from pipelines.hpob.raw_files import find_hpob_files, read_initialisations
 
 ALL = "all"
 CONFIGURATIONS = (*SEARCH_SPACES, ALL)
@@ -32,8 +33,8 @@ def hpob_recipe(config: str, raw: Path) -> Recipe:
     described = [description] if description else [descriptions[name] for name in sorted(descriptions)]
 
     def curate(folder: Path) -> Any:
-        from pipelines.curate.build import SpillCurated
-        from pipelines.hpob.parse import ParseHpob
+        from hyperbo_pipelines.curate.build import SpillCurated
+        from hyperbo_pipelines.hpob.parse import ParseHpob
 
         return ParseHpob(descriptions, initialisations, search_space) | SpillCurated(folder)
 

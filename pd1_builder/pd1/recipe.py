@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hyperbo_pipelines.pd1.layout import ERROR_RATES, describe_raw_files, find_raw_files, pd1_layout
+
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from pd1_builder.builder.recipe import Recipe
-from pipelines.pd1.layout import ERROR_RATES, describe_raw_files, find_raw_files, pd1_layout
 
 PARAMETERS = {"objective": "best_valid/error_rate", "warping": "negative_log"}
 _APACHE = "https://www.apache.org/licenses/LICENSE-2.0"
@@ -25,7 +26,7 @@ class Configuration(NamedTuple):
 
 
 CONFIGURATIONS = {
-    "mini": Configuration("collected", True, _APACHE, "Small tasks, collected by pipelines/collect."),
+    "mini": Configuration("collected", True, _APACHE, "Small tasks, collected by `hyperbo collect`."),
     "mini_without_curves": Configuration("collected", False, _APACHE, "PD1 mini without its curves."),
     "release": Configuration("release", True, _CC_BY, "The official release, 24 tasks."),
     "release_without_curves": Configuration(
@@ -53,8 +54,8 @@ def pd1_recipe(config: str, raw: Path, added: Sequence[Path] = ()) -> Recipe:
     layout = pd1_layout(curves=configuration.curves)
 
     def curate(folder: Path) -> Any:
-        from pipelines.curate.build import CurateTrials, WarpedMetric
-        from pipelines.pd1.parse import ParseTrials
+        from hyperbo_pipelines.curate.build import CurateTrials, WarpedMetric
+        from hyperbo_pipelines.pd1.parse import ParseTrials
 
         objective = WarpedMetric(PARAMETERS["objective"], PARAMETERS["warping"])
         read = ParseTrials(PD1_SEARCH_SPACE, configuration.origin, layout.curves)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hyperbo_pipelines.run.execution import Execution
+
 from hyperbo.errors import InvalidInputError, VersionConflictError
 from hyperbo.storage.code_version import CURATION, code_version
 from hyperbo.storage.staging import lock, publish, stage
@@ -21,7 +23,6 @@ from pd1_builder.version.disk_errors import explaining_disk_errors
 from pd1_builder.version.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
 from pd1_builder.version.pull_record import pull_record
 from pd1_builder.version.verification import files_of, verify_folder
-from pipelines.run.execution import Execution
 
 _LOGGER = logging.getLogger(__name__)
 # Checks a new version against its parent: called with both folders, and raises to refuse the version.

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hyperbo_pipelines.curate.columns import Column, Kind
+
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.trial import STATUSES
 from pd1_builder.release.markdown import code, plain, section, table
 from pd1_builder.version.manifest import Manifest
-from pipelines.curate.columns import Column, Kind
 
 CARD_NAME = "README.md"
 # Names of licences on the Hugging Face Hub, by the address of the licence.

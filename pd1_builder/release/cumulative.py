@@ -10,16 +10,17 @@ from itertools import count as numbers_from
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hyperbo_pipelines.curate.raw_files import sha256_of
+from hyperbo_pipelines.trials.row_bytes import copy_rows
+from hyperbo_pipelines.trials.rows import require_kind, suffix_of
+
 from hyperbo.errors import InvalidInputError
 from hyperbo.storage.printable import count
 from pd1_builder.version.manifest import Export
-from pipelines.curate.raw_files import sha256_of
-from pipelines.trials.row_bytes import copy_rows
-from pipelines.trials.rows import require_kind, suffix_of
 
 if TYPE_CHECKING:
-    from pipelines.trials.description import TrialsDescription
-    from pipelines.trials.known import SortedRows
+    from hyperbo_pipelines.trials.description import TrialsDescription
+    from hyperbo_pipelines.trials.known import SortedRows
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def new_rows(
         repeats a recorded one; or a file cannot be read, or changed meanwhile.
     """
     # Imported here: it needs Beam.
-    from pipelines.trials.known import sort_rows
+    from hyperbo_pipelines.trials.known import sort_rows
 
     for path in files:
         require_kind(path)

@@ -10,14 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hyperbo.errors import InvalidInputError, NotAvailableError
-from hyperbo.storage.printable import count
-from pd1_builder.release.build_version import KEPT_FOLDER
-from pd1_builder.release.next_version import add
-from pd1_builder.trials.recipe import raw_in
-from pd1_builder.version.catalog import find
-from pd1_builder.version.manifest import Manifest
-from pipelines.histories import (
+from hyperbo_pipelines.histories import (
     SPACE_FILE,
     Options,
     Table,
@@ -29,7 +22,15 @@ from pipelines.histories import (
     write_rows,
     write_space_file,
 )
-from pipelines.trials.space_file import read_space_file
+from hyperbo_pipelines.trials.space_file import read_space_file
+
+from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.storage.printable import count
+from pd1_builder.release.build_version import KEPT_FOLDER
+from pd1_builder.release.next_version import add
+from pd1_builder.trials.recipe import raw_in
+from pd1_builder.version.catalog import find
+from pd1_builder.version.manifest import Manifest
 
 _LOGGER = logging.getLogger(__name__)
 

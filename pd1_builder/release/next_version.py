@@ -10,6 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from hyperbo_pipelines.curate.raw_files import sha256_of
+from hyperbo_pipelines.pd1.layout import is_addition, is_raw_file
+from hyperbo_pipelines.run.execution import Execution
+from hyperbo_pipelines.trials.rows import suffix_of
+from hyperbo_pipelines.trials.space_file import read_space_file
+
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.storage.printable import count
 from pd1_builder.builder.recipe import Recipe
@@ -24,11 +30,6 @@ from pd1_builder.trials.recipe import raw_in, trials_recipe
 from pd1_builder.version.catalog import Version, find, version_folder
 from pd1_builder.version.manifest import Manifest, read_manifest
 from pd1_builder.version.verification import verify
-from pipelines.curate.raw_files import sha256_of
-from pipelines.pd1.layout import is_addition, is_raw_file
-from pipelines.run.execution import Execution
-from pipelines.trials.rows import suffix_of
-from pipelines.trials.space_file import read_space_file
 
 _LOGGER = logging.getLogger(__name__)
 # A name that begins so is a whole dataset, not the name of a user's dataset.

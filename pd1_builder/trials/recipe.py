@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hyperbo_pipelines.curate.layout import Layout
+from hyperbo_pipelines.curate.raw_files import raw_file
+from hyperbo_pipelines.trials.rows import SPLIT, find_trial_files
+from hyperbo_pipelines.trials.space_file import read_space_file
+
 from pd1_builder.builder.recipe import Recipe
-from pipelines.curate.layout import Layout
-from pipelines.curate.raw_files import raw_file
-from pipelines.trials.rows import SPLIT, find_trial_files
-from pipelines.trials.space_file import read_space_file
 
 SPACE_FILE = "space.toml"
 ORIGIN = "added"
@@ -33,8 +34,8 @@ def trials_recipe(files: Sequence[Path], space: Path) -> Recipe:
     layout = Layout(description.space, description.metric_names, description.curves)
 
     def curate(folder: Path) -> Any:
-        from pipelines.curate.build import CurateTrials, WarpedMetric
-        from pipelines.trials.parse import ParseTrialFiles
+        from hyperbo_pipelines.curate.build import CurateTrials, WarpedMetric
+        from hyperbo_pipelines.trials.parse import ParseTrialFiles
 
         objective = WarpedMetric(description.objective, description.warping)
         return CurateTrials(ParseTrialFiles(description, ORIGIN), layout, objective, (SPLIT,), folder)

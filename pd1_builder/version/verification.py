@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hyperbo_pipelines.curate.hyperparameters import codes_of
+from hyperbo_pipelines.curate.parquet import read_row_groups
 
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
@@ -24,8 +26,6 @@ from pd1_builder.version.manifest import (
     digest_file,
     read_manifest,
 )
-from pipelines.curate.hyperparameters import codes_of
-from pipelines.curate.parquet import read_row_groups
 
 # The logarithms of two platforms may differ in the last bits. This is why the content hash leaves out x and
 # y.

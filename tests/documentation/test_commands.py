@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import typer
-
-from flows.cli.main import app
+from hyperbo_flows.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 ROOT_COMMAND: Any = typer.main.get_command(app)

@@ -19,7 +19,8 @@ DOCUMENTS = sorted(
 )
 # A changelog names what is gone.
 PRESENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
-FOLDERS = (*FLOORS, "tests", "benchmarks", "docs", "docker", "kubernetes")
+FLOOR_FOLDERS = ("hyperbo", "pipelines", "pd1_builder", "flows")
+FOLDERS = (*FLOOR_FOLDERS, "tests", "benchmarks", "docs", "docker", "kubernetes")
 
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 FILE = re.compile(
@@ -84,13 +85,13 @@ def test_a_reference_to_the_paper_has_the_number_of_its_label(floor: str) -> Non
     without = re.compile(rf"\b(?:Eqs?\. \(|{KINDS} )({'|'.join(map(re.escape, numbers))})\b")
     wrong = [
         f"{path.relative_to(ROOT)}: {number} ({label})"
-        for path in sorted((ROOT / floor).rglob("*.py"))
+        for path in sorted(FLOORS[floor].rglob("*.py"))
         for number, label in REFERENCE.findall(path.read_text(encoding="utf-8"))
         if number not in numbers.get(label, {number})
     ]
     wrong += [
         f"{path.relative_to(ROOT)}: {label} has no number"
-        for path in sorted((ROOT / floor).rglob("*.py"))
+        for path in sorted(FLOORS[floor].rglob("*.py"))
         for label in without.findall(path.read_text(encoding="utf-8"))
     ]
     assert wrong == []

@@ -12,6 +12,8 @@ import pytest
 from docs.reference import FLOORS
 
 ROOT = Path(__file__).parents[2]
+# The package of each top-level folder.
+PACKAGES = {folder.relative_to(ROOT).parts[0]: name for name, folder in FLOORS.items()}
 
 
 def drawn() -> dict[str, list[set[str]]]:
@@ -20,7 +22,7 @@ def drawn() -> dict[str, list[set[str]]]:
     floors: dict[str, list[set[str]]] = {}
     for line in picture.splitlines():
         if match := re.match(r"(\w+)/ ", line):
-            floors[match[1]] = rows = []
+            floors[PACKAGES[match[1]]] = rows = []
         if words := re.split(r" {3,}", line[15:])[0].split():
             rows.append(set(words))
     return floors
@@ -37,17 +39,18 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def room_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).parts
-    return parts[1] if len(parts) > 2 else ""
+def room_of(path: Path, floor: str) -> str:
+    parts = path.relative_to(FLOORS[floor]).parts
+    return parts[0] if len(parts) > 1 else ""
 
 
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_floor_imports_nothing_of_those_above(floor: str) -> None:
-    above = FLOORS[FLOORS.index(floor) + 1 :]
+    names = list(FLOORS)
+    above = names[names.index(floor) + 1 :]
     upward = [
         (path.relative_to(ROOT).as_posix(), name)
-        for path in sorted((ROOT / floor).rglob("*.py"))
+        for path in sorted(FLOORS[floor].rglob("*.py"))
         for name in imports(path)
         if name.split(".")[0] in above
     ]
@@ -56,7 +59,7 @@ def test_a_floor_imports_nothing_of_those_above(floor: str) -> None:
 
 @pytest.mark.parametrize("floor", FLOORS)
 def test_the_rooms_that_are_drawn_are_those_there_are(floor: str) -> None:
-    there = {path.parent.name for path in (ROOT / floor).glob("*/__init__.py")}
+    there = {path.parent.name for path in FLOORS[floor].glob("*/__init__.py")}
     assert set(chain(*drawn()[floor])) == there
 
 
@@ -66,10 +69,10 @@ def test_a_room_imports_those_below_it_only(floor: str) -> None:
     height = {room: -row for row, rooms in enumerate(rows) for room in rooms}
     upward = [
         (path.relative_to(ROOT).as_posix(), name)
-        for path in sorted((ROOT / floor).rglob("*.py"))
+        for path in sorted(FLOORS[floor].rglob("*.py"))
         for name in imports(path)
         if name.startswith(f"{floor}.")
-        and (room := room_of(path)) != (other := name.split(".")[1])
+        and (room := room_of(path, floor)) != (other := name.split(".")[1])
         and {room, other} <= height.keys()
         and height[other] >= height[room]
     ]

@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def tiny_raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Raw files of the preset `tiny`, collected for real."""
-    from pipelines.collect.preset import load_preset
-    from pipelines.collect.sweep import collect
+    from hyperbo_pipelines.collect.preset import load_preset
+    from hyperbo_pipelines.collect.sweep import collect
 
     return collect(load_preset("tiny"), tmp_path_factory.mktemp("collected") / "raw").folder

@@ -17,7 +17,7 @@ LINE = "interrupted; nothing finished is lost: start the same command again\n"
 
 def started(tmp_path, *arguments):
     """The command, in a process group of its own."""
-    command = [sys.executable, "-c", "from flows.cli.main import app; app()", *arguments]
+    command = [sys.executable, "-c", "from hyperbo_flows.cli.main import app; app()", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     return subprocess.Popen(
         command,

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
-
-from flows.cli.main import app
-from flows.experiments import evaluate as evaluate_module
-from flows.experiments import pretrain as pretrain_module
-from flows.experiments import simulations as simulations_module
-from flows.experiments import write_evaluation as report_module
-from flows.experiments.evaluation_folder import (
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments import evaluate as evaluate_module
+from hyperbo_flows.experiments import pretrain as pretrain_module
+from hyperbo_flows.experiments import simulations as simulations_module
+from hyperbo_flows.experiments import write_evaluation as report_module
+from hyperbo_flows.experiments.evaluation_folder import (
     METADATA_NAME,
     RECORDS_NAME,
     REPORT_NAME,
     STUDY_FIGURE_NAME,
     STUDY_TABLE_NAME,
 )
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import make_plan
-from flows.experiments.retrain import retrain, run_study
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.retrain import retrain, run_study
+from typer.testing import CliRunner
+
 from hyperbo.errors import NotAvailableError
 from hyperbo.evaluation.records.metadata import read_metadata
 from hyperbo.evaluation.records.runs import read_records

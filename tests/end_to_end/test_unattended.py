@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from hyperbo_flows.service.intake import take_in
+from hyperbo_flows.service.settings import read_service
+from hyperbo_flows.service.sources import listing
 from unattended import drop, running, serving, write_service
-
-from flows.service.intake import take_in
-from flows.service.settings import read_service
-from flows.service.sources import listing
 
 pytestmark = pytest.mark.slow
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
+from docs.reference import FLOORS
 from hyperbo.storage.code_version import NUMERIC
 
-ROOT = Path(__file__).parents[2]
 MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for package in ("flows", "hyperbo", "pd1_builder", "pipelines")
-    for path in (ROOT / package).rglob("*.py")
+    ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in FLOORS.values()
+    for path in folder.rglob("*.py")
 }
 
 
@@ -44,10 +43,10 @@ def within(name, packages):
 @pytest.mark.parametrize(
     ("room", "nested", "forbidden"),
     [
-        ("flows.experiments", True, ("prefect", "prefect_dask", "typer")),
-        ("flows.service", True, ("typer",)),
+        ("hyperbo_flows.experiments", True, ("prefect", "prefect_dask", "typer")),
+        ("hyperbo_flows.service", True, ("typer",)),
         # Experiments use this room without Prefect: what sets Prefect up imports it when it is called.
-        ("flows.process", False, ("prefect", "typer")),
+        ("hyperbo_flows.process", False, ("prefect", "typer")),
     ],
 )
 def test_only_flows_need_prefect_and_only_commands_typer(room, nested, forbidden):
@@ -58,11 +57,11 @@ def test_only_flows_need_prefect_and_only_commands_typer(room, nested, forbidden
 
 # What numeric code uses, and no number depends on: errors, files, names of methods, progress.
 NOT_NUMERIC = (
-    "flows.experiments.evaluation_folder",
-    "flows.experiments.ledger",
-    "flows.experiments.methods",
-    "flows.experiments.work",
-    "flows.process",
+    "hyperbo_flows.experiments.evaluation_folder",
+    "hyperbo_flows.experiments.ledger",
+    "hyperbo_flows.experiments.methods",
+    "hyperbo_flows.experiments.work",
+    "hyperbo_flows.process",
     "hyperbo.errors",
     "hyperbo.evaluation.records",
     "hyperbo.storage",

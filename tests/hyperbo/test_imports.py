@@ -55,7 +55,7 @@ def test_importing_hyperbo_pulls_in_no_pipeline_no_flow_no_plots_and_no_optuna()
     } <= set(names)
     assert "jax" in loaded
     assert not set(HEAVY) & set(loaded)
-    assert not {"pipelines", "pd1_builder", "flows"} & set(loaded)
+    assert not {"hyperbo_pipelines", "pd1_builder", "hyperbo_flows"} & set(loaded)
 
 
 def test_calling_hyperbo_leaves_the_precision_of_jax_alone() -> None:
@@ -63,4 +63,4 @@ def test_calling_hyperbo_leaves_the_precision_of_jax_alone() -> None:
 
 
 def test_what_checks_files_is_not_imported_before_a_file_is_read() -> None:
-    assert run("import sys, hyperbo, flows.cli.main; print('pydantic' in sys.modules)") == "False\n"
+    assert run("import sys, hyperbo, hyperbo_flows.cli.main; print('pydantic' in sys.modules)") == "False\n"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpob_records import BEGINNINGS, hpob_records
+from hyperbo_flows.arena.protocol import Division, Part, Protocol
+from hyperbo_flows.arena.results import bundle_of
+from hyperbo_flows.arena.run import run_divisions
 from version_folders import record, write_version
 
-from flows.arena.protocol import Division, Part, Protocol
-from flows.arena.results import bundle_of
-from flows.arena.run import run_divisions
 from pd1_builder.version.manifest import read_manifest
 
 METHODS = ("Best-average", "Rand", "Portfolio")

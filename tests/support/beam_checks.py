@@ -9,8 +9,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.util import assert_that
-
-from pipelines.curate.elements import RawFile, TrialKey
+from hyperbo_pipelines.curate.elements import RawFile, TrialKey
 
 
 def pipeline() -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.trials.description import TrialsDescription
-from pipelines.trials.space_file import read_space_file
+from hyperbo_pipelines.trials.description import TrialsDescription
+from hyperbo_pipelines.trials.space_file import read_space_file
 
 SPACE = """
 objective = "loss"

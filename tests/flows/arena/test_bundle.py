@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arena_cases import run_tiny, write_versions
+from hyperbo_flows.arena import bundle as bundle_module
+from hyperbo_flows.arena.bundle import MANIFEST_NAME, read_bundle, write_bundle
 
-from flows.arena import bundle as bundle_module
-from flows.arena.bundle import MANIFEST_NAME, read_bundle, write_bundle
 from hyperbo.errors import HyperBOError, InvalidInputError, VersionConflictError
 
 

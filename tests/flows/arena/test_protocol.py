@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.arena.protocol import PROTOCOL
+from hyperbo_flows.arena.provide import is_made_here
 
-from flows.arena.protocol import PROTOCOL
-from flows.arena.provide import is_made_here
 from hyperbo.errors import InvalidInputError
 from hyperbo.methods import METHODS
 

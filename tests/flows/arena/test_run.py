@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from arena_cases import BUDGETS, METHODS, run_tiny, tiny_protocol, write_versions
+from hyperbo_flows.arena import run as run_module
+from hyperbo_flows.arena import scoring
+from hyperbo_flows.arena.board import clusters_in_words, write_board
+from hyperbo_flows.arena.protocol import PROTOCOL, Division, Part
+from hyperbo_flows.arena.provide import provide_data
+from hyperbo_flows.arena.run import chosen_methods, run_divisions
+from hyperbo_flows.arena.scoring import Scored, score_division
+from hyperbo_flows.arena.verify import verify_bundle
+from hyperbo_flows.cli import arena as commands
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments import simulations
 from typer.testing import CliRunner
 
-from flows.arena import run as run_module
-from flows.arena import scoring
-from flows.arena.board import clusters_in_words, write_board
-from flows.arena.protocol import PROTOCOL, Division, Part
-from flows.arena.provide import provide_data
-from flows.arena.run import chosen_methods, run_divisions
-from flows.arena.scoring import Scored, score_division
-from flows.arena.verify import verify_bundle
-from flows.cli import arena as commands
-from flows.cli.main import app
-from flows.experiments import simulations
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.evaluation.records.join import Evaluation
 
@@ -79,10 +79,10 @@ def test_a_method_that_cannot_be_imported_is_not_told_as_missing_data(data, tmp_
 @pytest.mark.parametrize(("named", "code"), [(("quick", "hpob"), 1), (("quick",), 0), ((), 0)])
 def test_a_named_division_that_is_left_out_is_an_error(named, code, tmp_path, monkeypatch):
     bundle = SimpleNamespace(parts={})
-    monkeypatch.setattr("flows.arena.run.run_divisions", lambda *_: {"mini-1": None})
-    monkeypatch.setattr("flows.arena.results.bundle_of", lambda *_: bundle)
-    monkeypatch.setattr("flows.arena.bundle.write_bundle", lambda *_: None)
-    monkeypatch.setattr("flows.arena.board.write_board", lambda *_: [])
+    monkeypatch.setattr("hyperbo_flows.arena.run.run_divisions", lambda *_: {"mini-1": None})
+    monkeypatch.setattr("hyperbo_flows.arena.results.bundle_of", lambda *_: bundle)
+    monkeypatch.setattr("hyperbo_flows.arena.bundle.write_bundle", lambda *_: None)
+    monkeypatch.setattr("hyperbo_flows.arena.board.write_board", lambda *_: [])
     result = CliRunner().invoke(app, ["arena", "run", *named, "--out", str(tmp_path)])
     assert result.exit_code == code, result.output
     assert ("left out: hpob" in result.stderr) == bool(code)
@@ -120,7 +120,7 @@ def test_what_is_done_is_not_done_again_after_a_kill(data, tmp_path, monkeypatch
         return simulate_and_record(arm, label, *arguments)
 
     simulate_and_record = simulations.simulate_and_record
-    monkeypatch.setattr("flows.experiments.evaluate.simulate_and_record", until_killed)
+    monkeypatch.setattr("hyperbo_flows.experiments.evaluate.simulate_and_record", until_killed)
     with pytest.raises(KeyboardInterrupt):
         run_tiny(data, tmp_path)
     assert begun == list(METHODS)

@@ -9,11 +9,10 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-
-from flows.arena.families import FAMILIES
-from flows.arena.protocol import PROTOCOL
-from flows.arena.scoring import as_scored
-from flows.arena.synthetic import (
+from hyperbo_flows.arena.families import FAMILIES
+from hyperbo_flows.arena.protocol import PROTOCOL
+from hyperbo_flows.arena.scoring import as_scored
+from hyperbo_flows.arena.synthetic import (
     INPUTS,
     NOISE,
     SYNTHETIC,
@@ -23,6 +22,7 @@ from flows.arena.synthetic import (
     noise_free,
     synthetic_rows,
 )
+
 from hyperbo.evaluation.records.join import Evaluation
 
 DIVISION = PROTOCOL.division("synthetic")

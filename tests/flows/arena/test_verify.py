@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from arena_cases import METHODS, run_tiny, tiny_protocol, write_versions
+from hyperbo_flows.arena.again import simulate_again
+from hyperbo_flows.arena.bundle import read_bundle, write_bundle
+from hyperbo_flows.arena.merge import merge_bundles
+from hyperbo_flows.arena.protocol import PROTOCOL
+from hyperbo_flows.arena.results import protocol_entry
+from hyperbo_flows.arena.run import NEEDS_MATCHED
+from hyperbo_flows.arena.verify import not_checked, parts_of, plain, verify_bundle
+from hyperbo_flows.experiments.arms import arms_by_name
 
-from flows.arena.again import simulate_again
-from flows.arena.bundle import read_bundle, write_bundle
-from flows.arena.merge import merge_bundles
-from flows.arena.protocol import PROTOCOL
-from flows.arena.results import protocol_entry
-from flows.arena.run import NEEDS_MATCHED
-from flows.arena.verify import not_checked, parts_of, plain, verify_bundle
-from flows.experiments.arms import arms_by_name
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.records.join import Evaluation
 

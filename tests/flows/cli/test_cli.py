@@ -7,11 +7,11 @@ import sys
 import time
 
 import pytest
+from hyperbo_flows.cli.main import app
 from synthetic_pd1 import write_release
 from typer.testing import CliRunner
 
 import pd1_builder
-from flows.cli.main import app
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_help_imports_none_of_the_heavy_packages():
     script = """
 import sys
 sys.argv = ["hyperbo", "--help"]
-from flows.cli.main import app
+from hyperbo_flows.cli.main import app
 try:
     app()
 finally:
@@ -50,7 +50,7 @@ def test_a_version_is_built_once_then_verified(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from flows.cli.main import app; app()",
+        "from hyperbo_flows.cli.main import app; app()",
         "data",
         "build",
         "pd1/mini:1.0.0",
@@ -168,7 +168,7 @@ def test_wrong_arguments_exit_with_2(arguments):
 def test_an_interrupted_collection_leaves_no_file_and_exits_with_130(tmp_path):
     # A shell starts background jobs with interrupts ignored; a test run that began so passes that on.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = f"{heard}; from flows.cli.main import app; app()"
+    program = f"{heard}; from hyperbo_flows.cli.main import app; app()"
     command = [sys.executable, "-c", program, "collect", "--preset", "mini"]
     # Not as the tests compile: an interrupt waits for the call that trains, and that would take minutes.
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from hyperbo_flows.cli.main import app
 from typer.testing import CliRunner
 from version_folders import record, write_version
-
-from flows.cli.main import app
 
 
 def records(value=0.5):

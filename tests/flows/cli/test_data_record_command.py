@@ -7,11 +7,11 @@ import apache_beam  # noqa: F401
 import pytest
 import tensorflow_datasets  # noqa: F401
 from evaluation_folders import drawn_records, write_evaluation
+from hyperbo_flows.cli.main import app
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
 import pd1_builder
-from flows.cli.main import app
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from pathlib import Path
 # Imported here: both keep hold of the stderr that is there when they are, and a command's soon closes.
 import apache_beam  # noqa: F401
 import tensorflow_datasets  # noqa: F401
+from hyperbo_flows.cli.main import app
+from hyperbo_pipelines.trials.space_file import read_space_file
 from typer.testing import CliRunner
-
-from flows.cli.main import app
-from pipelines.trials.space_file import read_space_file
 
 SMAC = "tests/pipelines/histories/recorded/smac"
 

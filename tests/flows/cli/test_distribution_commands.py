@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from hyperbo_flows.cli.main import app
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
-from flows.cli.main import app
 from pd1_builder.version.pull_record import revision_of
 
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from hyperbo_flows.cli.jobs import command_line, failure_lines
+from hyperbo_flows.cli.options import Iterations, Repeats
 from typer.testing import CliRunner
-
-from flows.cli.jobs import command_line, failure_lines
-from flows.cli.options import Iterations, Repeats
 
 
 def failures(method, *reasons):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_flows.cli.main import app
 from prior_files import write_prior
 from typer.testing import CliRunner, Result
 
-from flows.cli.main import app
 from hyperbo.priors.catalog import add_prior, hold_back, promote
 from hyperbo.priors.names import read_line
 

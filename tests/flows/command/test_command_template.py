@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.command.template import CommandTemplate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.command.template import CommandTemplate
 from hyperbo.errors import HyperBOError
 
 # Anything but a surrogate, which no command line can hold, and the NUL that would end a word.

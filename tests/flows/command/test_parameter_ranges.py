@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.command.ranges import read_ranges
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -10,7 +11,6 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from flows.command.ranges import read_ranges
 from hyperbo.data import Choice, Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
 

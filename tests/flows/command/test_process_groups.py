@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-
-from flows.command import processes as process_groups
-from flows.command.processes import ProcessGroups
+from hyperbo_flows.command import processes as process_groups
+from hyperbo_flows.command.processes import ProcessGroups
 
 # They say when they have begun; the second ignores a request to terminate.
 POLITE = "import signal, time; print(1, flush=True); time.sleep(100)"

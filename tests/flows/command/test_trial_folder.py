@@ -3,9 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from flows.command import trial_folder
-from flows.command.trial_folder import (
+from hyperbo_flows.command import trial_folder
+from hyperbo_flows.command.trial_folder import (
     STDERR,
     STDOUT,
     Claim,
@@ -16,6 +15,7 @@ from flows.command.trial_folder import (
     result_of,
     write_result,
 )
+
 from hyperbo.errors import InvalidInputError
 
 

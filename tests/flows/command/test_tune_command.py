@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.command.trial_folder import Claim, CommandResult, number_in, write_result
 from tuning_priors import prior_over
 from typer.testing import CliRunner
 
-from flows.cli.main import app
-from flows.command.trial_folder import Claim, CommandResult, number_in, write_result
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.priors.file import read_prior, save_prior
 from hyperbo.tuning.tuner import Tuner, TuningTrial
@@ -72,7 +72,7 @@ class Workplace:
         return CliRunner().invoke(app, self.arguments(*options))
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        code = "import sys; from flows.cli.main import app; sys.argv[0] = 'hyperbo'; app()"
+        code = "import sys; from hyperbo_flows.cli.main import app; sys.argv[0] = 'hyperbo'; app()"
         return subprocess.Popen(
             [sys.executable, "-c", code, *self.arguments(*options)],
             stdout=subprocess.PIPE,
@@ -368,7 +368,7 @@ def test_without_optuna_the_command_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['optuna'] = None\n"
         "from typer.testing import CliRunner\n"
-        "from flows.cli.main import app\n"
+        "from hyperbo_flows.cli.main import app\n"
         "print(CliRunner().invoke(app, ['tune', '--prior', 'p', '--command', 'c']).output)"
     )
     run: dict[str, Any] = {"capture_output": True, "text": True, "check": True, "timeout": 100}

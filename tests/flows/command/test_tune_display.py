@@ -4,9 +4,9 @@ import io
 
 import pytest
 import rich
+from hyperbo_flows.command.display import View, best_trial, shown, table
 from rich.console import Console
 
-from flows.command.display import View, best_trial, shown, table
 from hyperbo.tuning.tuner import TuningTrial
 
 TRIALS = [

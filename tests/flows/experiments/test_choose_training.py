@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
-
-from flows.experiments.choose_training import (
+from hyperbo_flows.experiments.choose_training import (
     FEWEST_TRIALS,
     TASKS_PER_STEP,
     choose_method,
     few_trials,
     usable_tasks,
 )
+
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError
 

@@ -19,22 +19,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from hpob_records import BEGINNINGS, hpob_records
+from hyperbo_flows.cli.jobs import tell_outcome
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments import evaluation_folder, ledger
+from hyperbo_flows.experiments import plan as plan_module
+from hyperbo_flows.experiments import simulations as simulations_module
+from hyperbo_flows.experiments import write_evaluation as report_module
+from hyperbo_flows.experiments.evaluate import evaluate
+from hyperbo_flows.experiments.evaluation_folder import read
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.experiment_file import read_experiment
+from hyperbo_flows.experiments.plan import evaluation_code, make_plan, numeric_code
+from hyperbo_flows.experiments.pretrain import LOSSES_OF_PRIOR, pretrain
 from jaxtyping import Bool
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
-from flows.cli.jobs import tell_outcome
-from flows.cli.main import app
-from flows.experiments import evaluation_folder, ledger
-from flows.experiments import plan as plan_module
-from flows.experiments import simulations as simulations_module
-from flows.experiments import write_evaluation as report_module
-from flows.experiments.evaluate import evaluate
-from flows.experiments.evaluation_folder import read
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.experiment_file import read_experiment
-from flows.experiments.plan import evaluation_code, make_plan, numeric_code
-from flows.experiments.pretrain import LOSSES_OF_PRIOR, pretrain
 from hyperbo.bayesopt import offline as simulate_module
 from hyperbo.bayesopt.offline import Simulation
 from hyperbo.compute.pytree import pytree
@@ -82,7 +82,7 @@ def without_report(monkeypatch):
 
 
 def run(experiment):
-    """The steps of `flows.experiments.retrain` on a version that is there."""
+    """The steps of `hyperbo_flows.experiments.retrain` on a version that is there."""
     plan = make_plan(experiment)
     return evaluate(plan, "the command", pretrain(plan))
 
@@ -97,8 +97,9 @@ def copied_sources(tmp_path, monkeypatch):
             name for name in names if (Path(folder) / name).is_file() and not name.endswith((".py", ".css"))
         ]
 
-    for package in ("flows", "hyperbo", "pd1_builder", "pipelines"):
-        shutil.copytree(ROOT / package, root / package, ignore=others)
+    packages = ("flows/hyperbo_flows", "hyperbo", "pd1_builder", "pipelines/hyperbo_pipelines")
+    for package in map(Path, packages):
+        shutil.copytree(ROOT / package, root / package.name, ignore=others)
     monkeypatch.setattr(
         "hyperbo.storage.code_version.find_spec",
         lambda package: SimpleNamespace(submodule_search_locations=[str(root / package)]),
@@ -375,10 +376,10 @@ def test_only_code_that_decides_numbers_makes_runs_anew(experiment, copied_sourc
         "evaluate H-NLL: 2 simulations present, nothing to do",
     ]
     pages = [f"hyperbo/evaluation/pages/{name}" for name in ("report.css", "report.py")]
-    flows = ["flows/experiments/survey.py", "flows/cli/main.py"]
+    flows = ["hyperbo_flows/experiments/survey.py", "hyperbo_flows/cli/main.py"]
     assert lines_after_a_change(*pages, *flows) == [*present, "report: present, nothing to do"]
     assert lines_after_a_change("hyperbo/evaluation/records/join.py")[:2] == present
-    for numeric in ("hyperbo/gp/posterior.py", "flows/experiments/protocols.py"):
+    for numeric in ("hyperbo/gp/posterior.py", "hyperbo_flows/experiments/protocols.py"):
         lines = lines_after_a_change(numeric)
         assert "pretrain H-NLL: 2 priors trained in T s, 0 were present" in lines
         assert "evaluate H-NLL: 2 simulations in T s, 0 were present" in lines

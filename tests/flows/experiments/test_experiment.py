@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
+from hyperbo_flows.experiments.arms import arms_by_name, configured, demonstration
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import limits
 
-from flows.experiments.arms import arms_by_name, configured, demonstration
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import limits
 from hyperbo.data.folds import all_but_test_task
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture

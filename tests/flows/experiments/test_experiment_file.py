@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.experiments.experiment import Arm
+from hyperbo_flows.experiments.experiment_file import read_experiment
 
-from flows.experiments.experiment import Arm
-from flows.experiments.experiment_file import read_experiment
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import FSBO, HNLL, METHODS, AcquisitionDecision, Rand

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_flows.experiments import ledger
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.experiments import ledger
 from hyperbo.errors import InvalidInputError, VersionConflictError
 
 IDENTITY = {"kind": "prior", "method": "H-NLL", "seed": 3, "configuration": {"hidden": (32, 32)}}
@@ -86,7 +86,7 @@ def test_a_killed_run_is_invisible_and_is_done_again(tmp_path):
     script = f"""
         import os, signal
         from pathlib import Path
-        from flows.experiments import ledger
+        from hyperbo_flows.experiments import ledger
 
         def die(folder):
             (folder / "result").write_text("half")
@@ -125,7 +125,7 @@ def test_of_two_processes_one_records_the_run(tmp_path):
     script = f"""
         import sys
         from pathlib import Path
-        from flows.experiments import ledger
+        from hyperbo_flows.experiments import ledger
 
         sys.stdin.readline()
         write = lambda folder: (folder / "by").write_text(sys.argv[1])

@@ -7,11 +7,11 @@ import threading
 
 import numpy as np
 import pytest
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments.make_prior import pull_prior, train_prior
 from typer.testing import CliRunner
 from unattended import SPACE, TASKS, drop
 
-from flows.cli.main import app
-from flows.experiments.make_prior import pull_prior, train_prior
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.evaluation.measures.worth import METHODS
 from hyperbo.priors.catalog import add_prior, promote

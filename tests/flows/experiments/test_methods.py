@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.experiments.methods import method_class, method_identity, method_name
 
-from flows.experiments.methods import method_class, method_identity, method_name
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.methods import FSBO, HNLL, METHODS
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments.online import ComparisonResults, OnlineComparison, compare_online
+from hyperbo_pipelines.pd1.layout import find_raw_files
 from online_cases import METHODS
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
-from flows.cli.main import app
-from flows.experiments.online import ComparisonResults, OnlineComparison, compare_online
 from hyperbo.bayesopt.journal import RunName
 from hyperbo.bayesopt.online_methods import Retrained
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.errors import InvalidInputError, NumericalError, VersionConflictError
 from hyperbo.pretrain import TrainingError
 from hyperbo.priors.file import Prior, read_prior, save_prior
-from pipelines.pd1.layout import find_raw_files
 
 STUDY = "breast_cancer_mlp_10"
 TASKS = ("breast_cancer-mlp-10", "digits-mlp-32", "wine-mlp-32", "wine-mlp-64")
@@ -52,7 +52,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def small_methods() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flows.experiments.online.ONLINE_METHODS", METHODS)
+        patch.setattr("hyperbo_flows.experiments.online.ONLINE_METHODS", METHODS)
         yield
 
 

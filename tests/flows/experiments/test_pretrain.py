@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from compiled_programs import compiled_once
+from hyperbo_flows.experiments import pretrain as pretrain_module
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.pretrain import checkpoints_of
+from hyperbo_flows.experiments.work import IN_ORDER, Runner
 from version_folders import record, write_version
 
-from flows.experiments import pretrain as pretrain_module
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import make_plan
-from flows.experiments.pretrain import checkpoints_of
-from flows.experiments.work import IN_ORDER, Runner
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import HEKL
 from hyperbo.pretrain import EKLTraining
@@ -30,10 +30,10 @@ PROGRAM = """
 import os, signal
 from contextlib import contextmanager
 from pathlib import Path
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import make_plan
-from flows.experiments.pretrain import pretrain
-from flows.experiments.work import Runner
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.pretrain import pretrain
+from hyperbo_flows.experiments.work import Runner
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import HEKL
 from hyperbo.pretrain import EKLTraining

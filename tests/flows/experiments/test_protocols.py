@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hpob_records import BEGINNINGS, hpob_records
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.protocols import PROTOCOL_NAMES, default_protocol, lay_out
 from version_folders import record, write_version
 
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import make_plan
-from flows.experiments.protocols import PROTOCOL_NAMES, default_protocol, lay_out
 from hyperbo.errors import InvalidInputError
 from hyperbo.methods import Rand
 from pd1_builder.read.official_split import initialisations, tasks_of_splits

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments import ledger
+from hyperbo_flows.experiments import retrain as retrain_module
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.retrain import provide, run_study
 from typer.testing import CliRunner
 from version_folders import record, write_version
 
-from flows.cli.main import app
-from flows.experiments import ledger
-from flows.experiments import retrain as retrain_module
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.plan import make_plan
-from flows.experiments.retrain import provide, run_study
 from hyperbo.errors import NotAvailableError
 from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import HNLL, Rand

@@ -6,12 +6,12 @@ from typing import get_args
 import numpy as np
 import pytest
 from gp_cases import matched_block, tuning_data, with_blocks
+from hyperbo_flows.cli.experiments import ProtocolChoice, StudyName
+from hyperbo_flows.experiments.arms import arms_by_name
+from hyperbo_flows.experiments.experiment import Arm, Experiment
+from hyperbo_flows.experiments.protocols import PROTOCOL_NAMES, TestBed
+from hyperbo_flows.experiments.studies import STUDIES, design, under_its_protocol, usable
 
-from flows.cli.experiments import ProtocolChoice, StudyName
-from flows.experiments.arms import arms_by_name
-from flows.experiments.experiment import Arm, Experiment
-from flows.experiments.protocols import PROTOCOL_NAMES, TestBed
-from flows.experiments.studies import STUDIES, design, under_its_protocol, usable
 from hyperbo.data.folds import all_but_test_task, given_split, held_out_related
 from hyperbo.data.tuning_data import Provenance
 from hyperbo.errors import InvalidInputError

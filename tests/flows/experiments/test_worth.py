@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from gp_cases import tuning_data
+from hyperbo_flows.experiments.worth import TESTS_PER_FOLD, left_out, worth_of
 from multi_task_cases import bowls
 
-from flows.experiments.worth import TESTS_PER_FOLD, left_out, worth_of
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from flows.process.environment import prepare_jax, prepare_prefect, quiet_beam
+from hyperbo_flows.process.environment import prepare_jax, prepare_prefect, quiet_beam
 
 SET_HERE = (
     "OPENBLAS_NUM_THREADS",

@@ -4,9 +4,8 @@ import io
 
 import pytest
 import rich
+from hyperbo_flows.process import progress
 from rich.console import Console
-
-from flows.process import progress
 
 
 def test_without_a_terminal_lines_come_at_the_start_and_some_seconds_apart(capsys, monkeypatch):

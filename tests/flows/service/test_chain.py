@@ -11,23 +11,15 @@ import threading
 import prefect.artifacts
 import pytest
 from compiled_programs import compiled_once
-from prefect import flow, task
-from prefect.blocks.notifications import CustomWebhookNotificationBlock
-from prefect.client.orchestration import get_client
-from prefect.context import FlowRunContext
-from prefect.settings import PREFECT_API_URL
-from typer.testing import CliRunner
-from unattended import drop, write_service
-
-from flows.cli.jobs import run_chain
-from flows.cli.main import app
-from flows.experiments.evaluate import untrained
-from flows.experiments.plan import make_plan
-from flows.experiments.pretrain import find_prior_for_use
-from flows.service import artifacts
-from flows.service import retrain as retrain_module
-from flows.service.backfill import backfill
-from flows.service.contest import (
+from hyperbo_flows.cli.jobs import run_chain
+from hyperbo_flows.cli.main import app
+from hyperbo_flows.experiments.evaluate import untrained
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.pretrain import find_prior_for_use
+from hyperbo_flows.service import artifacts
+from hyperbo_flows.service import retrain as retrain_module
+from hyperbo_flows.service.backfill import backfill
+from hyperbo_flows.service.contest import (
     IN_SERVICE,
     champion_of,
     contest,
@@ -36,13 +28,21 @@ from flows.service.contest import (
     is_decided,
     is_open,
 )
-from flows.service.evaluate import evaluate
-from flows.service.feedback import feedback
-from flows.service.pretrain import pretrain
-from flows.service.promote import promote
-from flows.service.refresh import refresh
-from flows.service.retrain import retrain
-from flows.service.settings import read_service
+from hyperbo_flows.service.evaluate import evaluate
+from hyperbo_flows.service.feedback import feedback
+from hyperbo_flows.service.pretrain import pretrain
+from hyperbo_flows.service.promote import promote
+from hyperbo_flows.service.refresh import refresh
+from hyperbo_flows.service.retrain import retrain
+from hyperbo_flows.service.settings import read_service
+from prefect import flow, task
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
+from prefect.settings import PREFECT_API_URL
+from typer.testing import CliRunner
+from unattended import drop, write_service
+
 from hyperbo.errors import InvalidInputError, NotAvailableError, NumericalError
 from hyperbo.priors.catalog import roll_back
 from hyperbo.priors.file import read_prior
@@ -58,7 +58,7 @@ def told():
     sent = []
     patch = pytest.MonkeyPatch()
     patch.setattr(
-        "flows.service.events.emit_event",
+        "hyperbo_flows.service.events.emit_event",
         lambda event, resource, payload: sent.append((event, payload["version"])),
     )
     yield sent
@@ -413,7 +413,7 @@ def test_a_chain_of_a_command_is_shown_where_a_server_is_named(service, tmp_path
         assert FlowRunContext.get() is not None
         return next((service.design.runs / "evaluation").glob("[0-9a-f]*"))
 
-    monkeypatch.setattr("flows.process.environment.prepare_prefect", lambda home: None)
+    monkeypatch.setattr("hyperbo_flows.process.environment.prepare_prefect", lambda home: None)
     monkeypatch.setenv("PREFECT_API_URL", PREFECT_API_URL.value())
     run_chain(compare, service.experiment("1.1.0"), "the command")
     with get_client(sync_client=True) as client:

@@ -6,13 +6,13 @@ import gzip
 import json
 
 import pytest
+from hyperbo_flows.service.feedback import new_trials_to_inbox
+from hyperbo_flows.service.intake import take_in
+from hyperbo_flows.service.settings import read_service
+from hyperbo_flows.service.sources import listing
 from synthetic_pd1 import rows, write
 
 import pd1_builder
-from flows.service.feedback import new_trials_to_inbox
-from flows.service.intake import take_in
-from flows.service.settings import read_service
-from flows.service.sources import listing
 from hyperbo.errors import InvalidInputError
 
 SERVICE = """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hyperbo_flows.experiments import ledger
+from hyperbo_flows.service.intake import newest, take_in
+from hyperbo_flows.service.settings import read_service
+from hyperbo_flows.service.sources import listing
 from synthetic_pd1 import rows, write
 from unattended import ARCHIVE, drop, write_service
 
-from flows.experiments import ledger
-from flows.service.intake import newest, take_in
-from flows.service.settings import read_service
-from flows.service.sources import listing
 from hyperbo.errors import InvalidInputError, VersionConflictError
 
 
@@ -52,7 +52,7 @@ def test_a_bad_file_does_not_hold_up_the_others(service, tmp_path, monkeypatch):
     assert "interquartile ranges" in outcome.refused["c_percent.csv"]
     assert "d_broken.csv" in outcome.refused["d_broken.csv"]
     # Refused files are remembered: they are not even read as trials again.
-    monkeypatch.setattr("flows.service.intake._fitting", None)
+    monkeypatch.setattr("hyperbo_flows.service.intake._fitting", None)
     again = take(service)
     assert (again.published, again.refused) == ([], outcome.refused)
     assert len(list((service.design.runs / "refusal").glob("[0-9a-f]*"))) == 2

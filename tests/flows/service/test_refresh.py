@@ -9,15 +9,15 @@ import http.server
 import threading
 
 import pytest
+from hyperbo_flows.service import refresh as refresh_module
+from hyperbo_flows.service.intake import newest, take_in, terms
+from hyperbo_flows.service.refresh import refresh
+from hyperbo_flows.service.settings import read_service
+from hyperbo_flows.service.sources import SourceState, listing
 from object_stores import object_store
 from synthetic_pd1 import rows, write
 from unattended import ARCHIVE, drop, write_service
 
-from flows.service import refresh as refresh_module
-from flows.service.intake import newest, take_in, terms
-from flows.service.refresh import refresh
-from flows.service.settings import read_service
-from flows.service.sources import SourceState, listing
 from hyperbo.errors import NotAvailableError, UnreachableError
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -28,7 +28,7 @@ def told(monkeypatch):
     """Events that the flows send; and attempts that follow each other at once."""
     sent = []
     monkeypatch.setattr(
-        "flows.service.events.emit_event",
+        "hyperbo_flows.service.events.emit_event",
         lambda event, resource, payload: sent.append((event, payload["version"])),
     )
     for name in ("look", "fetch", "publish"):

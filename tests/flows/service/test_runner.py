@@ -6,17 +6,17 @@ import pickle
 
 import pandas as pd
 import pytest
+from hyperbo_flows.experiments import ledger
+from hyperbo_flows.experiments.evaluate import simulate
+from hyperbo_flows.experiments.evaluation_folder import RECORDS_NAME
+from hyperbo_flows.experiments.plan import make_plan
+from hyperbo_flows.experiments.pretrain import pretrain
+from hyperbo_flows.service.intake import take_in
+from hyperbo_flows.service.runner import Compute, spread
+from hyperbo_flows.service.settings import read_service
+from hyperbo_flows.service.sources import listing
 from unattended import drop, write_service
 
-from flows.experiments import ledger
-from flows.experiments.evaluate import simulate
-from flows.experiments.evaluation_folder import RECORDS_NAME
-from flows.experiments.plan import make_plan
-from flows.experiments.pretrain import pretrain
-from flows.service.intake import take_in
-from flows.service.runner import Compute, spread
-from flows.service.settings import read_service
-from flows.service.sources import listing
 from hyperbo.errors import InvalidInputError
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from hyperbo_flows.service.settings import read_service
 from unattended import write_service
 
-from flows.service.settings import read_service
 from hyperbo.errors import InvalidInputError
 from hyperbo.methods import HNLL
 

@@ -10,8 +10,8 @@ import threading
 
 import fsspec
 import pytest
+from hyperbo_flows.service.sources import SourceState, fetched, fetched_archive, listing
 
-from flows.service.sources import SourceState, fetched, fetched_archive, listing
 from hyperbo.errors import InvalidInputError, NotAvailableError
 
 

@@ -23,11 +23,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_format_and_order() -> None:
-    version, digest = code_version("pipelines", "hyperbo").split("+")
+    version, digest = code_version("hyperbo_pipelines", "hyperbo").split("+")
     assert version == __version__
     assert len(digest) == 12
-    assert code_version("hyperbo", "pipelines") == f"{version}+{digest}"
-    assert code_version("hyperbo") != code_version("pipelines")
+    assert code_version("hyperbo", "hyperbo_pipelines") == f"{version}+{digest}"
+    assert code_version("hyperbo") != code_version("hyperbo_pipelines")
 
 
 def test_content_and_names_count_and_nothing_is_imported(package: Path) -> None:
@@ -71,7 +71,7 @@ def test_heavy_packages_stay_unimported() -> None:
     script = (
         "import sys; from hyperbo.storage.code_version import *\n"
         "code_version(*NUMERIC, *EVALUATION, *CURATION)\n"
-        "heavy = {'pd1_builder', 'pipelines', 'flows', 'jax', 'numpy', 'apache_beam'}\n"
+        "heavy = {'pd1_builder', 'hyperbo_pipelines', 'hyperbo_flows', 'jax', 'numpy', 'apache_beam'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hyperbo_pipelines.curate.assemble
 import pyarrow.parquet as pq
 import pytest
 from synthetic_pd1 import write_release
 
 import pd1_builder
 import pd1_builder.builder.shards
-import pipelines.curate.assemble
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from pd1_builder.builder.shards import export_tfrecord
 
@@ -38,7 +38,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with pd1/mini:1.0.0, in several row groups."""
     folder = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
+        patch.setattr(hyperbo_pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
         pd1_builder.build(raw=write_release(folder / "raw", inputs=40), data_dir=folder)
     return folder
 

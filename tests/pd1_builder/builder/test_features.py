@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hyperbo_pipelines.curate.columns import Column, schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_hpob import write_hpob
@@ -25,7 +26,6 @@ from trial_files import SPACE, row, write_lines
 
 import pd1_builder
 from pd1_builder.builder.features import nest, serialized, tfds_features
-from pipelines.curate.columns import Column, schema
 
 COLUMNS = (
     Column("task", "text", "a text"),

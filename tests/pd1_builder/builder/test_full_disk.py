@@ -28,7 +28,7 @@ if kind == "tmpfs":
 
 import pd1_builder
 from pd1_builder.version.catalog import versions
-from pipelines.run.execution import Execution
+from hyperbo_pipelines.run.execution import Execution
 
 filler, data_dir = disk / "filler", disk / "data"
 
@@ -98,8 +98,8 @@ print(json.dumps(results))
 """
 # Name, the function whose call finds the disk full, and how many bytes are free by then.
 STAGES: tuple[tuple[str, str, int], ...] = (
-    ("half a table", "pipelines.curate.build:spill_table", 12_000),
-    ("summary", "pipelines.curate.summarize:_write", 0),
+    ("half a table", "hyperbo_pipelines.curate.build:spill_table", 12_000),
+    ("summary", "hyperbo_pipelines.curate.summarize:_write", 0),
     ("half of the Parquet", "pd1_builder.builder.curated_builder:write_row_groups", 20_000),
     ("end of the Parquet", "pyarrow.parquet:ParquetWriter.close", 0),
     ("shards", "pd1_builder.builder.shards:_write_shard", 0),

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow_datasets as tfds
 from etils import epath
+from hyperbo_pipelines.curate.columns import Column, schema
+from hyperbo_pipelines.run.execution import Execution
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pd1_builder.builder.shards
 from hyperbo.errors import HyperBOError
 from pd1_builder.builder.shards import plan_shards, write_shards
-from pipelines.curate.columns import Column, schema
-from pipelines.run.execution import Execution
 
 COLUMNS = (Column("n", "integer", "the number of the row"), Column("y", "real", "a float"))
 

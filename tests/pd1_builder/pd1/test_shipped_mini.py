@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hyperbo_pipelines.collect.preset import load_preset
+from hyperbo_pipelines.curate.raw_files import sha256_of
 
 import pd1_builder
 from hyperbo.evaluation.measures.survey import rank_correlations, survey_tasks
 from pd1_builder.version.manifest import Manifest
-from pipelines.collect.preset import load_preset
-from pipelines.curate.raw_files import sha256_of
 
 pytestmark = pytest.mark.slow
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import optuna
 import pytest
+from hyperbo_pipelines.histories import Options
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import create_trial
 
 import pd1_builder
 from hyperbo.errors import InvalidInputError
 from pd1_builder.release.histories import add_sources, draft_space
-from pipelines.histories import Options
 
 RECORDED = Path("tests/pipelines/histories/recorded")
 SPACE = {

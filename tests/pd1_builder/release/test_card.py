@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from hyperbo_pipelines.curate.columns import ARROW_TYPES, Column, Kind
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -26,7 +27,6 @@ from pd1_builder.pd1.recipe import CONFIGURATIONS
 from pd1_builder.release.card import HUB_LICENCES, card
 from pd1_builder.release.markdown import code, plain, section, table
 from pd1_builder.version.manifest import FileDigest, Manifest, read_manifest
-from pipelines.curate.columns import ARROW_TYPES, Column, Kind
 
 
 @pytest.fixture(scope="module")

@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import hyperbo_pipelines.curate.assemble
+import hyperbo_pipelines.curate.raw_files
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tensorflow_datasets as tfds
+from hyperbo_pipelines.run.execution import Execution
 from synthetic_pd1 import write, write_release
 
 import pd1_builder
 import pd1_builder.builder.shards
-import pipelines.curate.assemble
-import pipelines.curate.raw_files
 from hyperbo.errors import HyperBOError, InvalidInputError
 from pd1_builder.release.build_version import build_from_recipe
 from pd1_builder.release.datasets import find_recipe
 from pd1_builder.version.manifest import Manifest
-from pipelines.run.execution import Execution
 
 pytestmark = pytest.mark.slow
 
@@ -55,8 +55,8 @@ def whole(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the work so small that every worker gets some of it."""
-    monkeypatch.setattr(pipelines.curate.raw_files, "_CHUNK_BYTES", 1 << 14)
-    monkeypatch.setattr(pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(hyperbo_pipelines.curate.raw_files, "_CHUNK_BYTES", 1 << 14)
+    monkeypatch.setattr(hyperbo_pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
     monkeypatch.setattr(pd1_builder.builder.shards, "_BYTES_OF_SHARD", 1)
 
 

@@ -28,8 +28,8 @@ pd1_builder.build(raw=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
 """
 # Where the process dies: in each step of a build, the last with everything written but not yet visible.
 STAGES = {
-    "in the tables": "import pipelines.curate.build as m; m.spill_table = die",
-    "in the summary": "import pipelines.curate.summarize as m; m._write = die",
+    "in the tables": "import hyperbo_pipelines.curate.build as m; m.spill_table = die",
+    "in the summary": "import hyperbo_pipelines.curate.summarize as m; m._write = die",
     "in the Parquet": "import pyarrow.parquet as m; m.ParquetWriter.write_table = die",
     "in the shards": "import pd1_builder.builder.shards as m; m._write_shard = die",
     "in the Croissant metadata": "import pd1_builder.builder.curated_builder as m; m.write_croissant = die",

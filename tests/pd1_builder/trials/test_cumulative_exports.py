@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_flows.cli.main import app
+from hyperbo_pipelines.curate.raw_files import sha256_of
 from trial_files import SPACE, row, write_lines
 from typer.testing import CliRunner
 
 import pd1_builder
-from flows.cli.main import app
 from hyperbo.errors import InvalidInputError
 from pd1_builder.version.catalog import versions
-from pipelines.curate.raw_files import sha256_of
 
 RUNNING = SPACE.replace('column = "status" }', 'column = "status", skip = ["running"] }')
 

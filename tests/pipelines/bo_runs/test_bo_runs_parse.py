@@ -13,6 +13,10 @@ import pytest
 from apache_beam.testing.util import assert_that
 from beam_checks import expect, pipeline
 from evaluation_folders import drawn_records, write_evaluation
+from hyperbo_pipelines.bo_runs.evaluation import bo_runs_layout, find_evaluation_files
+from hyperbo_pipelines.bo_runs.parse import ObservedVersion, ParseBoRuns, curate_evaluation
+from hyperbo_pipelines.curate.columns import schema
+from hyperbo_pipelines.curate.elements import Reject
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from version_folders import SPACE, record, write_version
@@ -21,10 +25,6 @@ import pd1_builder
 from hyperbo.data.tuning_data import TuningData
 from hyperbo.errors import InvalidInputError
 from hyperbo.evaluation.records.runs import read_records
-from pipelines.bo_runs.evaluation import bo_runs_layout, find_evaluation_files
-from pipelines.bo_runs.parse import ObservedVersion, ParseBoRuns, curate_evaluation
-from pipelines.curate.columns import schema
-from pipelines.curate.elements import Reject
 
 WARPING = "negative_log"
 METHODS = ("H-NLL", "Rand")

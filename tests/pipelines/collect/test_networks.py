@@ -4,11 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
-from pipelines.collect.datasets.images import DOWNLOADED
-from pipelines.collect.models import MODELS
-from pipelines.collect.models.layers import STATISTICS_DECAY, batch_norm, convolve, layer_norm, max_pool
+from hyperbo_pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
+from hyperbo_pipelines.collect.datasets.images import DOWNLOADED
+from hyperbo_pipelines.collect.models import MODELS
+from hyperbo_pipelines.collect.models.layers import (
+    STATISTICS_DECAY,
+    batch_norm,
+    convolve,
+    layer_norm,
+    max_pool,
+)
 
 SHIPPED = [name for name in TASK_DATASETS if name not in DOWNLOADED]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hyperbo_pipelines.collect.blocks import TaskBlocks
+from hyperbo_pipelines.collect.objective import METRIC, PresetTask
+from hyperbo_pipelines.collect.plan import TrialBlock, block_points
+from hyperbo_pipelines.collect.preset import load_preset
+from hyperbo_pipelines.curate.elements import RawFile
+from hyperbo_pipelines.pd1.parse import parse_trial
 
 from hyperbo.bayesopt.journal import RunName
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.errors import InvalidInputError
-from pipelines.collect.blocks import TaskBlocks
-from pipelines.collect.objective import METRIC, PresetTask
-from pipelines.collect.plan import TrialBlock, block_points
-from pipelines.collect.preset import load_preset
-from pipelines.curate.elements import RawFile
-from pipelines.pd1.parse import parse_trial
 
 TINY = load_preset("tiny")
 STUDY = "breast_cancer_mlp_10"

@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from hyperbo_pipelines.collect.preset import load_preset
 
 from hyperbo.errors import InvalidInputError
-from pipelines.collect.preset import load_preset
 
 VALID = """
 name = "own"

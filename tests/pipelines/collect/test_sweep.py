@@ -16,12 +16,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from hyperbo.data.search_space import PD1_SEARCH_SPACE
-from hyperbo.errors import HyperBOError, InvalidInputError
-from pipelines.collect import blocks, plan
-from pipelines.collect.models import MODELS, Start
-from pipelines.collect.plan import (
+from hyperbo_pipelines.collect import blocks, plan
+from hyperbo_pipelines.collect.models import MODELS, Start
+from hyperbo_pipelines.collect.plan import (
     TrialBlock,
     matched_blocks,
     matched_points,
@@ -29,9 +26,12 @@ from pipelines.collect.plan import (
     unmatched_blocks,
     unmatched_points,
 )
-from pipelines.collect.preset import load_preset
-from pipelines.collect.sweep import DESCRIPTION, TIMINGS, collect, file_name
-from pipelines.run.execution import Execution
+from hyperbo_pipelines.collect.preset import load_preset
+from hyperbo_pipelines.collect.sweep import DESCRIPTION, TIMINGS, collect, file_name
+from hyperbo_pipelines.run.execution import Execution
+
+from hyperbo.data.search_space import PD1_SEARCH_SPACE
+from hyperbo.errors import HyperBOError, InvalidInputError
 
 TINY = load_preset("tiny")
 FILES = [file_name(split, phase) for phase in range(TINY.phases) for split in plan.SPLITS]
@@ -222,8 +222,9 @@ def test_workers_train_the_same_trials_and_killed_ones_cost_a_block_each(collect
     collection, _, _ = collected
     out, work = tmp_path / "raw", tmp_path / "work"
     program = (
-        "import sys; from pathlib import Path; from pipelines.collect.preset import load_preset;"
-        "from pipelines.collect.sweep import collect; from pipelines.run.execution import Execution;"
+        "import sys; from pathlib import Path; from hyperbo_pipelines.collect.preset import load_preset;"
+        "from hyperbo_pipelines.collect.sweep import collect;"
+        "from hyperbo_pipelines.run.execution import Execution;"
         "collect(load_preset('tiny'), Path(sys.argv[1]), work_folder=Path(sys.argv[2]),"
         " execution=Execution('multi_processing', 2))"
     )
@@ -233,7 +234,9 @@ def test_workers_train_the_same_trials_and_killed_ones_cost_a_block_each(collect
         deadline = time.monotonic() + 120
         while not list(work.rglob("*.json")) and time.monotonic() < deadline:
             time.sleep(0.02)
-        workers = [pid for pid in _children(process.pid) if b"pipelines.run.worker" in _command_line(pid)]
+        workers = [
+            pid for pid in _children(process.pid) if b"hyperbo_pipelines.run.worker" in _command_line(pid)
+        ]
         assert workers
         for worker in workers:
             os.kill(worker, signal.SIGKILL)

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from hyperbo_pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
+from hyperbo_pipelines.collect.datasets.images import DOWNLOADED
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from pipelines.collect.datasets import TASK_DATASETS, load_task_dataset
-from pipelines.collect.datasets.images import DOWNLOADED
 
 SIZES = {
     "digits": (300, 1000, 497),

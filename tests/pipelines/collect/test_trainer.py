@@ -6,14 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from pipelines.collect.datasets import Split, TaskDataset, load_task_dataset
-from pipelines.collect.models import MODELS, Model, Start
-from pipelines.collect.plan import matched_points
-from pipelines.collect.preset import load_preset
-from pipelines.collect.trainer import (
+from hyperbo_pipelines.collect.datasets import Split, TaskDataset, load_task_dataset
+from hyperbo_pipelines.collect.models import MODELS, Model, Start
+from hyperbo_pipelines.collect.plan import matched_points
+from hyperbo_pipelines.collect.preset import load_preset
+from hyperbo_pipelines.collect.trainer import (
     Curves,
     Trainer,
     TrainingSettings,
@@ -22,6 +19,8 @@ from pipelines.collect.trainer import (
     learning_rates,
     nesterov_step,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 SETTINGS = TrainingSettings(batch_size=20, steps=24, evaluations=3, l2=0.0, seed=5)
 GOOD = [0.02, 1.0, 0.9, 0.5]

@@ -6,16 +6,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import hyperbo_pipelines.curate.assemble
 import pyarrow as pa
 import pytest
+from hyperbo_pipelines.curate.assemble import assemble
+from hyperbo_pipelines.curate.columns import RELATIONS, Column, schema
+from hyperbo_pipelines.curate.elements import Block
+from hyperbo_pipelines.curate.summarize import Summary
 from hypothesis import given
 from hypothesis import strategies as st
-
-import pipelines.curate.assemble
-from pipelines.curate.assemble import assemble
-from pipelines.curate.columns import RELATIONS, Column, schema
-from pipelines.curate.elements import Block
-from pipelines.curate.summarize import Summary
 
 KEYS = (
     Column("task", "text", ""),
@@ -88,9 +87,9 @@ def test_the_records_are_those_of_a_plain_sort(
         blocks=(Block("phase1-0", 1, ("a", "b"), 1, in_block),),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelines.curate.assemble, "ROWS_OF_BATCH", rows_at_once)
-        patch.setattr(pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
-        patch.setattr(pipelines.curate.assemble, "_OPEN_FILES", 1)
+        patch.setattr(hyperbo_pipelines.curate.assemble, "ROWS_OF_BATCH", rows_at_once)
+        patch.setattr(hyperbo_pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
+        patch.setattr(hyperbo_pipelines.curate.assemble, "_OPEN_FILES", 1)
         assembly = assemble(folder, summary, COLUMNS)
         found = {split: list(assembly.read(split)) for split in assembly.splits}
 

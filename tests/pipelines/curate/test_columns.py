@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hyperbo_pipelines.curate.columns import ARROW_TYPES, Column, columns_of, schema
+from hyperbo_pipelines.curate.layout import Layout
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.data.trial import Trial
-from pipelines.curate.columns import ARROW_TYPES, Column, columns_of, schema
-from pipelines.curate.layout import Layout
 
 SPACE = SearchSpace((Parameter("rate", 1e-3, 1.0, "log"), Parameter("depth", 1.0, 9.0)))
 LAYOUT = Layout(SPACE, ("loss", "test/loss"), ("curve",), model=True)

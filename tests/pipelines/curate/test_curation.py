@@ -9,14 +9,14 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 from beam_checks import pipeline
+from hyperbo_pipelines.curate.assemble import Assembly, assemble
+from hyperbo_pipelines.curate.build import SUMMARY_NAME, CurateTrials, WarpedMetric
+from hyperbo_pipelines.curate.summarize import read_summary
+from hyperbo_pipelines.pd1.layout import find_raw_files, pd1_layout
+from hyperbo_pipelines.pd1.parse import ParseTrials
 from synthetic_pd1 import TASKS, rows, write
 
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
-from pipelines.curate.assemble import Assembly, assemble
-from pipelines.curate.build import SUMMARY_NAME, CurateTrials, WarpedMetric
-from pipelines.curate.summarize import read_summary
-from pipelines.pd1.layout import find_raw_files, pd1_layout
-from pipelines.pd1.parse import ParseTrials
 
 INPUTS = 6
 NAME = "pd1_matched_phase1_results.jsonl"
@@ -90,14 +90,14 @@ def test_the_records_do_not_depend_on_the_order_of_the_rows(raw: Path, tmp_path:
 def test_rows_spread_over_many_tables_are_merged_in_order(
     raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipelines.curate.assemble
-    import pipelines.curate.tables
+    import hyperbo_pipelines.curate.assemble
+    import hyperbo_pipelines.curate.tables
 
     whole = curate(raw, tmp_path / "whole")
-    monkeypatch.setattr(pipelines.curate.tables, "_TRIALS_AT_ONCE", 3)
-    monkeypatch.setattr(pipelines.curate.tables, "ROWS_OF_BATCH", 2)
-    monkeypatch.setattr(pipelines.curate.assemble, "ROWS_OF_BATCH", 2)
-    monkeypatch.setattr(pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(hyperbo_pipelines.curate.tables, "_TRIALS_AT_ONCE", 3)
+    monkeypatch.setattr(hyperbo_pipelines.curate.tables, "ROWS_OF_BATCH", 2)
+    monkeypatch.setattr(hyperbo_pipelines.curate.assemble, "ROWS_OF_BATCH", 2)
+    monkeypatch.setattr(hyperbo_pipelines.curate.assemble, "_BYTES_AT_ONCE", 1)
     cut = curate(raw, tmp_path / "cut")
     assert len(cut.summary.tables) >= 6
     assert cut.rows_at_once == 2

@@ -6,11 +6,11 @@ import struct
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.curate.fields import json_object, number
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.fields import json_object, number
 
 DIGITS = st.text("0123456789", min_size=1, max_size=40)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hyperbo_pipelines.curate.columns import Column, columns_of, schema
+from hyperbo_pipelines.curate.parquet import read_row_groups, row_group_sizes, write_row_groups
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipelines.curate.columns import Column, columns_of, schema
-from pipelines.curate.parquet import read_row_groups, row_group_sizes, write_row_groups
 
 COLUMNS = (
     Column("task", "text", "a text"),

@@ -4,15 +4,15 @@ import gzip
 import hashlib
 from pathlib import Path
 
+import hyperbo_pipelines.curate.raw_files
 import pytest
+from hyperbo_pipelines.curate.raw_files import read_lines
+from hyperbo_pipelines.pd1.layout import find_raw_files
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_pd1 import rows, write, write_release
 
-import pipelines.curate.raw_files
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.raw_files import read_lines
-from pipelines.pd1.layout import find_raw_files
 
 
 def test_describes_each_file_of_the_layout_and_leaves_others_alone(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_chunks_cover_a_file_once(
     path = folder / f"pd1_matched_phase1_results.jsonl{'.gz' if zipped else ''}"
     path.write_bytes(gzip.compress(content, mtime=0) if zipped else content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipelines.curate.raw_files, "_CHUNK_BYTES", size)
+        patch.setattr(hyperbo_pipelines.curate.raw_files, "_CHUNK_BYTES", size)
         (file,) = find_raw_files(folder)
     # Only a line feed ends a line: what else Unicode counts as one may stand in a text.
     expected = [

@@ -7,14 +7,9 @@ from pathlib import Path
 import apache_beam as beam
 import pytest
 from beam_checks import expect, key, pipeline, raw_file
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from synthetic_pd1 import rows
-
-from hyperbo.data.search_space import PD1_SEARCH_SPACE
-from pipelines.curate.columns import MOST_DUPLICATES
-from pipelines.curate.elements import Block, TrialKey
-from pipelines.curate.relations import (
+from hyperbo_pipelines.curate.columns import MOST_DUPLICATES
+from hyperbo_pipelines.curate.elements import Block, TrialKey
+from hyperbo_pipelines.curate.relations import (
     block_id,
     find_duplicates,
     find_matched_blocks,
@@ -22,7 +17,12 @@ from pipelines.curate.relations import (
     repeated_ids,
     trial_key,
 )
-from pipelines.pd1.parse import parse_trial
+from hyperbo_pipelines.pd1.parse import parse_trial
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic_pd1 import rows
+
+from hyperbo.data.search_space import PD1_SEARCH_SPACE
 
 
 def test_the_fingerprint_covers_every_fact_but_the_source() -> None:

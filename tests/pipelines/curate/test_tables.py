@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from apache_beam.testing.util import assert_that
 from beam_checks import pipeline, raw_file
+from hyperbo_pipelines.curate.build import WarpedMetric
+from hyperbo_pipelines.curate.tables import warp_table
+from hyperbo_pipelines.pd1.layout import pd1_layout
+from hyperbo_pipelines.pd1.parse import parse_trial
 from synthetic_pd1 import rows
 
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.build import WarpedMetric
-from pipelines.curate.tables import warp_table
-from pipelines.pd1.layout import pd1_layout
-from pipelines.pd1.parse import parse_trial
 
 OBJECTIVE = "best_valid/error_rate"
 

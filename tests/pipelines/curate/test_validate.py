@@ -7,14 +7,14 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from beam_checks import expect, pipeline, raw_file
+from hyperbo_pipelines.curate.build import validate_trials
+from hyperbo_pipelines.curate.elements import Reject
+from hyperbo_pipelines.pd1.layout import ERROR_RATES
+from hyperbo_pipelines.pd1.parse import parse_trial
 from synthetic_pd1 import rows
 
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.data.trial import Trial
-from pipelines.curate.build import validate_trials
-from pipelines.curate.elements import Reject
-from pipelines.pd1.layout import ERROR_RATES
-from pipelines.pd1.parse import parse_trial
 
 FILE = raw_file(Path("x.jsonl"))
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import optuna
 import pytest
+from hyperbo_pipelines.histories import Options, draft_of_rows, tried
+from hyperbo_pipelines.histories.draft import ParameterDraft
+from hyperbo_pipelines.histories.guess import guess_parameter
+from hyperbo_pipelines.trials.space_file import read_space_file
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories import Options, draft_of_rows, tried
-from pipelines.histories.draft import ParameterDraft
-from pipelines.histories.guess import guess_parameter
-from pipelines.trials.space_file import read_space_file
 
 EXPORT = """task,dataset,run,state,valid_loss,test_loss,seconds,host,config.lr,config.momentum,config.width,\
 config.optimizer,config.nesterov,config.epochs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.histories.draft import ConditionDraft, ParameterDraft
+from hyperbo_pipelines.histories.merge import merge
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories.draft import ConditionDraft, ParameterDraft
-from pipelines.histories.merge import merge
 
 
 def number(kind: Any, lower: float, upper: float, **changes: Any) -> ParameterDraft:

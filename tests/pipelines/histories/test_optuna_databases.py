@@ -11,11 +11,11 @@ from typing import Any
 
 import optuna
 import pytest
+from hyperbo_pipelines.histories import Options, make_table, read_histories
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories import Options, make_table, read_histories
 
 SPACE: dict[str, Any] = {
     "rate": FloatDistribution(1e-4, 1.0, log=True),

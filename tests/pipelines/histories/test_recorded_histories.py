@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipelines.histories import Options, make_table, read_histories
-from pipelines.histories.history import Study
-from pipelines.histories.objective import ending
+from hyperbo_pipelines.histories import Options, make_table, read_histories
+from hyperbo_pipelines.histories.history import Study
+from hyperbo_pipelines.histories.objective import ending
 
 RECORDED = Path(__file__).parent / "recorded"
 _SPEC = importlib.util.spec_from_file_location("record", RECORDED / "record.py")

@@ -15,12 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.histories import (
+    Options,
+    make_table,
+    read_histories,
+    wire,
+    write_rows,
+    write_space_file,
+)
+from hyperbo_pipelines.histories.draft import ConditionDraft, ParameterDraft
+from hyperbo_pipelines.histories.history import Objective, Run, Study
+from hyperbo_pipelines.trials.space_file import read_space_file
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories import Options, make_table, read_histories, wire, write_rows, write_space_file
-from pipelines.histories.draft import ConditionDraft, ParameterDraft
-from pipelines.histories.history import Objective, Run, Study
-from pipelines.trials.space_file import read_space_file
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.histories import Options, make_table, read_histories
 
 from hyperbo.errors import InvalidInputError
-from pipelines.histories import Options, make_table, read_histories
 
 RECORDED = Path(__file__).parent / "recorded"
 STRANGE: tuple[Any, ...] = (

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.hpob.layout import SEARCH_SPACES, Variable, mixed_columns, read_descriptors
 from synthetic_hpob import describe
 
 from hyperbo.errors import InvalidInputError
-from pipelines.hpob.layout import SEARCH_SPACES, Variable, mixed_columns, read_descriptors
 
 REAL = Path("../shared/data/hpob")
 real = pytest.mark.skipif(not REAL.is_dir(), reason="the HPO-B rows are not at ../shared/data/hpob")

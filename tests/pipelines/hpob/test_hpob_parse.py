@@ -15,19 +15,19 @@ import pyarrow as pa
 import pytest
 from apache_beam.testing.util import assert_that
 from beam_checks import pipeline
+from hyperbo_pipelines.curate.columns import schema
+from hyperbo_pipelines.curate.elements import RawFile, Reject
+from hyperbo_pipelines.hpob import parse, stream
+from hyperbo_pipelines.hpob.layout import SPLIT, mixed_columns, read_descriptors
+from hyperbo_pipelines.hpob.parse import ParseHpob, curate_dataset
+from hyperbo_pipelines.hpob.raw_files import find_hpob_files, read_initialisations
+from hyperbo_pipelines.hpob.stream import read_datasets
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_hpob import describe, write_hpob
 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.columns import schema
-from pipelines.curate.elements import RawFile, Reject
-from pipelines.hpob import parse, stream
-from pipelines.hpob.layout import SPLIT, mixed_columns, read_descriptors
-from pipelines.hpob.parse import ParseHpob, curate_dataset
-from pipelines.hpob.raw_files import find_hpob_files, read_initialisations
-from pipelines.hpob.stream import read_datasets
 
 REAL = Path("../shared/data/hpob")
 real = pytest.mark.skipif(not REAL.is_dir(), reason="the HPO-B rows are not at ../shared/data/hpob")
@@ -311,8 +311,8 @@ def test_other_search_spaces_are_passed_over(tmp_path: Path) -> None:
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from pipelines.hpob.raw_files import count_rows
-from pipelines.hpob.stream import read_datasets
+from hyperbo_pipelines.hpob.raw_files import count_rows
+from hyperbo_pipelines.hpob.stream import read_datasets
 path = Path(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 rows = sum(count_rows(path).values())

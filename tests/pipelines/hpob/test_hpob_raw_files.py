@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hyperbo_pipelines.hpob import raw_files
+from hyperbo_pipelines.hpob.raw_files import count_rows, find_hpob_files, read_initialisations
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_hpob import write_hpob
 
 from hyperbo.errors import InvalidInputError
-from pipelines.hpob import raw_files
-from pipelines.hpob.raw_files import count_rows, find_hpob_files, read_initialisations
 
 REAL = Path("../shared/data/hpob")
 real = pytest.mark.skipif(not REAL.is_dir(), reason="the HPO-B rows are not at ../shared/data/hpob")

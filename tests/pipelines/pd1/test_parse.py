@@ -8,12 +8,12 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from beam_checks import expect, pipeline, raw_file
+from hyperbo_pipelines.pd1.parse import ParseTrials, parse_trial
 from synthetic_pd1 import rows, write
 
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
 from hyperbo.data.trial import Trial
 from hyperbo.errors import InvalidInputError
-from pipelines.pd1.parse import ParseTrials, parse_trial
 
 FILE = raw_file(Path("/somewhere/pd1_matched_phase1_results.jsonl"))
 LEARNING_RATE = "hps.lr_hparams.initial_value"

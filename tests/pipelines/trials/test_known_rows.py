@@ -16,6 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hyperbo_pipelines.curate.elements import RawFile
+from hyperbo_pipelines.trials.description import TrialsDescription
+from hyperbo_pipelines.trials.known import sort_rows
+from hyperbo_pipelines.trials.parse import parse_file
+from hyperbo_pipelines.trials.row_bytes import bytes_of_rows, copy_rows
+from hyperbo_pipelines.trials.rows import read_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trial_files import SPACE, describe, row, write_bytes, write_lines
@@ -23,12 +29,6 @@ from trial_files import SPACE, describe, row, write_bytes, write_lines
 from hyperbo.data.trial import Trial
 from hyperbo.errors import InvalidInputError
 from pd1_builder.release.cumulative import new_rows
-from pipelines.curate.elements import RawFile
-from pipelines.trials.description import TrialsDescription
-from pipelines.trials.known import sort_rows
-from pipelines.trials.parse import parse_file
-from pipelines.trials.row_bytes import bytes_of_rows, copy_rows
-from pipelines.trials.rows import read_rows
 
 RUNNING = SPACE.replace('column = "status" }', 'column = "status", skip = ["running"] }')
 Rows = Sequence[dict[str, Any]]

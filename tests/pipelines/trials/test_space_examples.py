@@ -6,12 +6,12 @@ from pathlib import Path
 
 import optuna
 import pytest
+from hyperbo_pipelines.trials.description import TrialsDescription
+from hyperbo_pipelines.trials.parse import parse_trial
+from hyperbo_pipelines.trials.rows import find_trial_files, read_rows
+from hyperbo_pipelines.trials.space_file import read_space_file
 
 from hyperbo.data.trial import Trial, validate
-from pipelines.trials.description import TrialsDescription
-from pipelines.trials.parse import parse_trial
-from pipelines.trials.rows import find_trial_files, read_rows
-from pipelines.trials.space_file import read_space_file
 
 pytestmark = pytest.mark.slow
 

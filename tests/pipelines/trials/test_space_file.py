@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from hyperbo_pipelines.trials.description import About, NameSource, StatusColumn
+from hyperbo_pipelines.trials.space_file import read_space_file
 from trial_files import SPACE, describe
 
 from hyperbo.data.search_space import Parameter
 from hyperbo.errors import InvalidInputError
-from pipelines.trials.description import About, NameSource, StatusColumn
-from pipelines.trials.space_file import read_space_file
 
 PARAMETER = '[[parameters]]\nname = "rate"\nlower = 0\nupper = 1\n'
 SMALLEST = f'objective = "loss"\ndirection = "minimize"\n{PARAMETER}'

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hyperbo_pipelines.trials.rows import find_trial_files
 from trial_files import SPACE, describe, row, write_bytes, write_lines
 
 from hyperbo.errors import InvalidInputError
-from pipelines.trials.rows import find_trial_files
 
 HEADER = "task,trial,status,loss,test,curve,hp.rate,layers\n"
 CSV_ROW = 'net,a,done,0.25,0.5,"[1.0, 0.25]",0.1,3\n'

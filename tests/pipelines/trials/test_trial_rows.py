@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import hyperbo_pipelines.trials.rows
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from beam_checks import expect, pipeline
+from hyperbo_pipelines.curate.build import validate_trials
+from hyperbo_pipelines.trials.description import TrialsDescription
+from hyperbo_pipelines.trials.parse import ParseTrialFiles, parse_trial
+from hyperbo_pipelines.trials.rows import find_trial_files, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from trial_files import SPACE, describe, row, write_bytes, write_lines
 
-import pipelines.trials.rows
 from hyperbo.data.trial import Trial
 from hyperbo.errors import InvalidInputError
-from pipelines.curate.build import validate_trials
-from pipelines.trials.description import TrialsDescription
-from pipelines.trials.parse import ParseTrialFiles, parse_trial
-from pipelines.trials.rows import find_trial_files, read_rows
 
 HEADER = "task,trial,status,loss,test,curve,hp.rate,layers\n"
 REASON_OF_TEXT = "not a number; the space file can declare a choice of texts"
@@ -216,7 +216,7 @@ def test_a_cell_of_csv_may_hold_a_long_curve(tmp_path: Path) -> None:
 def test_a_cell_without_end_is_refused_and_the_limit_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipelines.trials.rows, "_LONGEST_CELL", 1000)
+    monkeypatch.setattr(hyperbo_pipelines.trials.rows, "_LONGEST_CELL", 1000)
     before = csv.field_size_limit()
     text = HEADER + 'net,"' + "a" * 2000
     with pytest.raises(InvalidInputError, match=r"a\.csv:2: is not CSV: field larger than field limit"):

@@ -6,13 +6,13 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from hyperbo_flows.cli.main import app
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import require_one_file, text_of
 from tuning_priors import prior_over
 from typer.testing import CliRunner
 
-from flows.cli.main import app
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.evaluation.figures.prior import raw_text, ticks
 from hyperbo.evaluation.figures.prior_matrix import matrix_figure

@@ -1,7 +1,0 @@
-"""The process that runs: its environment, interrupts, and lines for people."""
-
-from flows.process.environment import prepare_process, run_facts
-from flows.process.interrupts import interruptible
-from flows.process.progress import byte_progress, progress_line, say
-
-__all__ = ["byte_progress", "interruptible", "prepare_process", "progress_line", "run_facts", "say"]

@@ -1,0 +1,21 @@
+"""Raw files of the PD1 release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+from hyperbo_pipelines.pd1.layout import describe_raw_files, find_raw_files, pd1_layout
+
+if TYPE_CHECKING:
+    from hyperbo_pipelines.pd1.parse import ParseTrials
+
+__all__ = [
+    "ParseTrials",
+    "describe_raw_files",
+    "find_raw_files",
+    "pd1_layout",
+]
+# Imported when it is used: it needs Beam.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrials"]})

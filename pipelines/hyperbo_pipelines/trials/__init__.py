@@ -1,0 +1,23 @@
+"""Files of anyone's trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+from hyperbo_pipelines.trials.description import TrialsDescription
+from hyperbo_pipelines.trials.rows import find_trial_files
+from hyperbo_pipelines.trials.space_file import read_space_file
+
+if TYPE_CHECKING:
+    from hyperbo_pipelines.trials.parse import ParseTrialFiles
+
+__all__ = [
+    "ParseTrialFiles",
+    "TrialsDescription",
+    "find_trial_files",
+    "read_space_file",
+]
+# Imported when it is used: it needs Beam.
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrialFiles"]})
