@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.methods.universal.roles import meant_by
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
-from hyperbo.tuning.optuna.distributions import meant_by
 
 TRIAL_FOLDER = "trial_folder"
 

@@ -10,7 +10,7 @@ from typing import Any
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.names import UNIVERSAL, load_prior
 from hyperbo.tuning.optuna.codes import never_active
-from hyperbo.tuning.optuna.database import database_errors
+from hyperbo.tuning.optuna.database import address_of, database_errors
 from hyperbo.tuning.optuna.whole_space import begun
 from hyperbo.tuning.trial import TuningTrial
 from hyperbo.tuning.tuner import Tuner
@@ -41,6 +41,8 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
     given = read_ranges(prior and prior.description.search_space, tuning.space, tuning.parameters)
     if prior is None:
         _require_whole(tuning, given)
+    if tuning.storage is not None:
+        address_of(tuning.storage)
     # Checked before the run begins: a run that has begun cannot change its ranges.
     belief, space = begun(prior, given, tuning.direction)
     held = [name for name, each in space.items() if each.single()]

@@ -15,7 +15,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.study import Study, create_study
 from sqlalchemy import event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from hyperbo.compute.checkpoints import differences
@@ -116,7 +116,7 @@ def _opened(storage: str | BaseStorage | None) -> BaseStorage:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
         return storage
-    url = _url(storage)
+    url = address_of(storage)
     if url.get_backend_name() != "sqlite":
         return RDBStorage(storage)
     patience = {} if "timeout" in url.query else {"connect_args": {"timeout": _SQLITE_SECONDS}}
@@ -140,7 +140,7 @@ def _begin_writing(connection: Any) -> None:
 @contextmanager
 def _alone(storage: str | BaseStorage | None) -> Iterator[None]:
     """Let only one process at a time create the tables of an SQLite file and begin a run in it."""
-    url = _url(storage) if isinstance(storage, str) else None
+    url = address_of(storage) if isinstance(storage, str) else None
     is_file = url is not None and url.get_backend_name() == "sqlite" and url.database
     file = Path(str(url.database)) if url is not None and is_file else None
     if file is None or not file.parent.is_dir():
@@ -151,14 +151,14 @@ def _alone(storage: str | BaseStorage | None) -> Iterator[None]:
         yield
 
 
-def _url(storage: str) -> URL:
+def address_of(storage: str) -> URL:
     """An address, taken apart.
 
     Raises:
       InvalidInputError: it is none.
     """
     try:
-        return make_url(storage)
+        return makeaddress_of(storage)
     except ArgumentError as error:
         # What may hold a password is not shown.
         is_file = not set(storage) & set("@:")
@@ -216,6 +216,6 @@ def _shown(storage: str | BaseStorage | None) -> str:
     if not isinstance(storage, str):
         return "storage"
     try:
-        return make_url(storage).render_as_string(hide_password=True)
+        return makeaddress_of(storage).render_as_string(hide_password=True)
     except ArgumentError:
         return "storage"

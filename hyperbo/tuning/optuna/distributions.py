@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from numbers import Real
 from typing import Any
@@ -22,7 +21,7 @@ from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter, Value
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
-from hyperbo.methods.universal.roles import GENERIC, role_of
+from hyperbo.methods.universal.roles import meant_by
 from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.optuna.codes import active_names, as_number, level_of
 
@@ -136,18 +135,6 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
                 fix="give numbers, or a range (lower, upper); or use another name for a choice of texts",
             )
     return space
-
-
-def meant_by(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant: one spelt alike, or the only one of its role; None: there is none.
-
-    >>> meant_by("lr", ["learning_rate", "momentum"]), meant_by("rates", ["rate"]), meant_by("x", ["y"])
-    ('learning_rate', 'rate', None)
-    """
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.8)
-    role = role_of(name)
-    alike = near or [each for each in names if role_of(each) == role != GENERIC]
-    return alike[0] if len(alike) == 1 else None
 
 
 def _own(parameter: Parameter | Choice) -> BaseDistribution:

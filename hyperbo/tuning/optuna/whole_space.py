@@ -115,7 +115,7 @@ def new_parameter(name: str, distribution: BaseDistribution) -> Parameter | Choi
     return Parameter(name, lower, upper, "log" if distribution.log else "linear", integer=is_integer)
 
 
-def is_wide(lower: float, upper: float) -> bool:
+def is_wide(lower: float | int, upper: float | int) -> bool:
     """Whether a range is searched in its logarithm, where nothing else is said.
 
     >>> is_wide(1e-5, 1e-1), is_wide(0.0, 1.0), is_wide(1, 8)

@@ -318,6 +318,7 @@ def test_other_parameters_and_those_that_are_held(
     assert f"the earlier trials are of another command, {command};" in other.output
 
 
+@pytest.mark.slow
 def test_the_universal_prior_tunes_any_space(workplace: Workplace) -> None:
     workplace.program("print(f'accuracy={momentum - abs(rate - 0.01)}')\n")
     space = ["--parameter", "rate=1e-4:1", "--parameter", "momentum=1:4:int"]

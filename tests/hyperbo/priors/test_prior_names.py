@@ -10,7 +10,7 @@ from prior_files import write_prior
 
 import hyperbo
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
-from hyperbo.errors import NotAvailableError
+from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.names import SHIPPED, find_prior, load_prior
 
