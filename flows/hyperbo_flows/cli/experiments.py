@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, run_chain
 from hyperbo_flows.cli.options import (
     DataDir,
@@ -83,6 +84,7 @@ def evaluate(
         raise typer.BadParameter("name an experiment file, or methods with --method")
     elif train or test:
         refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
+    require_extras("report", purpose="an evaluation")
     prepare_process()
     from hyperbo_flows.experiments.arms import arms_by_name
     from hyperbo_flows.experiments.experiment import Experiment
@@ -128,6 +130,7 @@ def study(
     data: DataDir = None,
 ) -> None:
     """Do a study of the paper on a dataset version. Only what is missing is done."""
+    require_extras("report", purpose="a study")
     prepare_process()
     from hyperbo_flows.experiments.arms import arms_by_name
     from hyperbo_flows.experiments.experiment import Experiment

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hyperbo.errors import NotAvailableError
+from hyperbo.installation import require_extras
 
 if TYPE_CHECKING:
     from hyperbo_flows.experiments.experiment import Experiment
@@ -35,7 +35,7 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 
     Raises:
       typer.Exit: 1 where a run failed.
-      NotAvailableError: PREFECT_API_URL is set, and Prefect is not installed.
+      MissingExtraError: PREFECT_API_URL is set, and Prefect is not installed.
     """
     if os.environ.get("PREFECT_API_URL"):
         chain = _as_flow(chain, experiment)
@@ -46,16 +46,13 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 def _as_flow(chain: Callable[..., Path], experiment: Experiment) -> Callable[..., Path]:
     from hyperbo_flows.process.environment import prepare_prefect
 
+    require_extras("flows", purpose="the server of PREFECT_API_URL")
     prepare_prefect(experiment.runs / "prefect")
     with suppress(ImportError):
         # Its import blocks the imports of all other threads; so it comes before Prefect has threads.
         import tensorflow_datasets  # noqa: F401
-    try:
-        from prefect import flow
-    except ImportError as error:
-        raise NotAvailableError(
-            "PREFECT_API_URL is set, and Prefect is not installed: pip install 'hyperbo[flows]', or unset it"
-        ) from error
+    from prefect import flow
+
     return flow(name=chain.__name__, flow_run_name=experiment.dataset, validate_parameters=False)(chain)
 
 
