@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional
 from hyperbo_flows.process.environment import prepare_process
 
@@ -208,6 +209,7 @@ def prior_train(
     Its worth is the regret on tasks left out, beside random search, the order of the average, and Optuna's
     TPE. `hyperbo prior info` shows it again.
     """
+    start(dataset, data, builds=False)
     prepare_process()
     from hyperbo_flows.experiments.make_prior import train_prior
 

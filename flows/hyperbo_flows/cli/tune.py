@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
 
@@ -132,6 +133,8 @@ def online(
     """
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
+    else:
+        start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS
     from hyperbo_flows.command.display import shown_online
