@@ -119,9 +119,10 @@ def tell_outcome(folder: Path) -> bool:
     """
     import rich
 
-    from hyperbo.evaluation.measures.regret import simple_regrets
+    from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.tables import summary_table
+    from hyperbo.evaluation.measures.verdict import verdict_of
     from hyperbo.evaluation.records.metadata import run_unit
     from hyperbo.evaluation.records.run_array import any_comparable
     from hyperbo_flows.experiments import evaluation_folder
@@ -132,6 +133,9 @@ def tell_outcome(folder: Path) -> bool:
     if any_comparable(regrets):
         normalised = metadata.get("regret") == "normalised"
         rich.print(summary_table(regrets, run_unit(metadata), normalised=normalised))
+        verdict = verdict_of(regrets_of_priors(regrets, metadata), metadata)
+        if verdict is not None and not study_points(evaluation.records, metadata):
+            typer.echo(verdict.sentence)
     else:
         typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)

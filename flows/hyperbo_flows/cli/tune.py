@@ -136,7 +136,7 @@ def online(
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
     require_extras("build", "collect", "optuna", "report", purpose="a comparison by real training runs")
-    else:
+    if prior is None:
         start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS

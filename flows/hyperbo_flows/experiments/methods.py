@@ -86,6 +86,19 @@ def method_identity(method: Method) -> dict[str, Any]:
     return identity
 
 
+def method_summary(method: Method) -> str:
+    """What a method of one's own is: the first line of its class's docstring; empty without one.
+
+    It is empty for the methods of the project, which reports describe themselves.
+    """
+    of_class = type(method)
+    if method_name(method) in METHODS:
+        return ""
+    written = inspect.cleandoc(of_class.__doc__ or "").partition("\n")[0]
+    # A dataclass without a docstring has its signature as one.
+    return "" if written.startswith(f"{of_class.__name__}(") else written
+
+
 @cache
 def method_source(of_class: type[Any]) -> bytes:
     """The files that define a method of one's own and its bases, one after another, as at the import."""
