@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.survey import gains, rank_correlations, survey_markdown, survey_tasks
     from hyperbo.evaluation.measures.tables import summary_frame, summary_table
+    from hyperbo.evaluation.measures.verdict import Verdict, verdict_of
     from hyperbo.evaluation.pages.arena import write_arena_page
     from hyperbo.evaluation.pages.prior import write_prior_page
     from hyperbo.evaluation.pages.report import write_report
@@ -39,6 +40,7 @@ __all__ = [
     "PriorView",
     "PromotionDecision",
     "RunArray",
+    "Verdict",
     "comparable",
     "correlate_losses",
     "decide_promotion",
@@ -70,6 +72,7 @@ __all__ = [
     "summary_table",
     "survey_markdown",
     "survey_tasks",
+    "verdict_of",
     "view_prior",
     "write_arena_page",
     "write_losses",
@@ -96,6 +99,7 @@ __getattr__, __dir__ = attach(
         "measures.study": ["study_points", "study_table"],
         "measures.survey": ["gains", "rank_correlations", "survey_markdown", "survey_tasks"],
         "measures.tables": ["summary_frame", "summary_table"],
+        "measures.verdict": ["Verdict", "verdict_of"],
         "pages.arena": ["write_arena_page"],
         "pages.prior": ["write_prior_page"],
         "pages.report": ["write_report"],

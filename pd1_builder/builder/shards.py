@@ -25,6 +25,7 @@ from tensorflow_datasets.core.writer import ExampleWriter
 from hyperbo.errors import HyperBOError, InvalidInputError
 from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
 from pd1_builder.builder.features import serialized
 from pd1_builder.version.catalog import find
@@ -156,7 +157,7 @@ def _report(_: None, path: Path, sizes: Any) -> None:
 
 
 def export_tfrecord(
-    reference: str, out: Path, data_dir: Path | None = None, execution: Execution | None = None
+    reference: str, out: StrPath, data_dir: StrPath | None = None, execution: Execution | None = None
 ) -> Path:
     """Write a version as TFRecord files, for readers that use `tfds.load` and tf.data.
 
@@ -179,7 +180,7 @@ def export_tfrecord(
     """
     version = find(reference, data_dir)
     require_extras("tensorflow", purpose="a TFRecord file")
-    target = out / version.dataset / version.version
+    target = as_path(out, "out") / version.dataset / version.version
     with lock(target, lambda: _LOGGER.info("%s: another export is running; waiting for it", target)):
         if target.exists():
             raise InvalidInputError(f"{target} exists already", fix="remove it, or export to another folder")

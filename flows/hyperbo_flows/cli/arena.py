@@ -46,7 +46,6 @@ def make_data(
     division: Annotated[
         list[str] | None, typer.Argument(help="Divisions. Default: all.", show_default=False)
     ] = None,
-    runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Make the data of divisions, and check all. What cannot be made here is named, with how to get it.
@@ -57,8 +56,9 @@ def make_data(
     from hyperbo.errors import NotAvailableError, VersionConflictError
     from hyperbo_flows.arena.protocol import PROTOCOL
     from hyperbo_flows.arena.provide import check_data, provide_data
+    from pd1_builder.version.catalog import data_folder
 
-    names, folder = division or [each.name for each in PROTOCOL.divisions], data or runs / "data"
+    names, folder = division or [each.name for each in PROTOCOL.divisions], data_folder(data)
     lacking = False
     for each in [PROTOCOL.division(name) for name in dict.fromkeys(names)]:
         try:
@@ -146,7 +146,6 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
@@ -155,8 +154,9 @@ def verify(
     from hyperbo.storage.printable import count, printable
     from hyperbo_flows.arena.bundle import read_bundle
     from hyperbo_flows.arena.verify import not_checked, verify_bundle
+    from pd1_builder.version.catalog import data_folder
 
-    found, folder = read_bundle(bundle), data or runs / "data"
+    found, folder = read_bundle(bundle), data_folder(data)
     problems, repeated = verify_bundle(found, folder), None
     if again and not problems:
         from hyperbo_flows.arena.again import simulate_again

@@ -18,7 +18,7 @@ from hyperbo_flows.cli import experiments as study_commands
 from hyperbo_flows.cli import tune as tune_commands
 from hyperbo_flows.cli.arena import arena_app
 from hyperbo_flows.cli.data import data_app
-from hyperbo_flows.cli.jobs import command_line, run_chain, tell_outcome
+from hyperbo_flows.cli.jobs import command_line, run_chain, start, tell_how_to_remove, tell_outcome
 from hyperbo_flows.cli.options import (
     BeamArguments,
     DataDir,
@@ -127,9 +127,10 @@ def demo(
 ) -> None:
     """The main job: build PD1 mini, pre-train, evaluate against Rand and STBO, report.
 
-    What the folder of runs holds already is not done again.
+    What the folder of runs holds already is not done again. At the end it prints how all of it is removed.
     """
     require_extras("build", "report", purpose="the demo")
+    start("pd1/mini:1.0.0", data)
     prepare_process()
     from hyperbo_flows.experiments.arms import demonstration
     from hyperbo_flows.experiments.retrain import retrain
@@ -138,6 +139,7 @@ def demo(
         runs, data, seeds=tuple(range(seeds)), iterations=iterations, repeats=repeats, steps=steps
     )
     run_chain(retrain, experiment, command_line(context))
+    tell_how_to_remove(experiment)
 
 
 app.command()(study_commands.evaluate)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hyperbo.installation import require_extras
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional
 from hyperbo_flows.process.environment import prepare_process
 
@@ -212,6 +213,7 @@ def prior_train(
     """
     if worth:
         require_extras("optuna", purpose="the worth of a prior")
+    start(dataset, data, builds=False)
     prepare_process()
     from hyperbo_flows.experiments.make_prior import train_prior
 

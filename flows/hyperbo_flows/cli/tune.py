@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hyperbo.installation import require_extras
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
 
@@ -135,6 +136,8 @@ def online(
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
     require_extras("build", "collect", "optuna", "report", purpose="a comparison by real training runs")
+    if prior is None:
+        start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS
     from hyperbo_flows.command.display import shown_online
