@@ -13,6 +13,7 @@ from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.methods import METHODS, Method
+from hyperbo.storage.validation import suggestion
 
 
 def method_class(name: str, folder: Path | None = None) -> type[Any]:
@@ -37,7 +38,7 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
     if not colon:
         raise InvalidInputError(
             f"unknown method {name!r}",
-            fix=f"use {', '.join(METHODS)}, or <module>:<class> for a method of your own",
+            fix=f"{suggestion(name, METHODS)}, or <module>:<class> for a method of your own",
         )
     for place in (Path.cwd(), *([folder.absolute()] if folder is not None else [])):
         if str(place) not in sys.path:
@@ -83,6 +84,19 @@ def method_identity(method: Method) -> dict[str, Any]:
         # The version of the project's code does not change with this file.
         identity["source_sha256"] = _source_sha256(type(method))
     return identity
+
+
+def method_summary(method: Method) -> str:
+    """What a method of one's own is: the first line of its class's docstring; empty without one.
+
+    It is empty for the methods of the project, which reports describe themselves.
+    """
+    of_class = type(method)
+    if method_name(method) in METHODS:
+        return ""
+    written = inspect.cleandoc(of_class.__doc__ or "").partition("\n")[0]
+    # A dataclass without a docstring has its signature as one.
+    return "" if written.startswith(f"{of_class.__name__}(") else written
 
 
 @cache
