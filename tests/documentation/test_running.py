@@ -1,8 +1,8 @@
-"""What the documents show is run: every command `hyperbo ...` and every block of Python, page by page, in order.
+"""What the documents show is run: commands `hyperbo ...` and blocks of Python, page by page, in order.
 
-A page has a folder of its own, with trials, an Optuna database and PD1 mini 1.0.0. What takes long, or names a place
-elsewhere, is run in a smaller way by `SMALLER`; what is not run has a comment before it that says why:
-`<!-- not run: needs a bucket -->`.
+A page has a folder of its own, with trials, an Optuna database and PD1 mini 1.0.0. What takes long, or names
+a place elsewhere, is run in a smaller way by `SMALLER`. What is not run has a comment before it that says
+why: `<!-- not run: needs a bucket -->`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
@@ -85,12 +84,16 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.exit_code == 0, done.output
     random = np.random.default_rng(0)
-    rows = ["task,trial,learning_rate,momentum,loss"]
-    for task in "abc":
+    rows = []
+    for task in "abcd":
         for trial in range(12):
             rate, momentum = 10 ** random.uniform(-4, 0), random.uniform(0.0, 0.99)
-            rows.append(f"{task},{trial},{rate},{momentum},{(np.log10(rate) + 2) ** 2 + momentum}")
-    (folder / "trials.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+            rows.append(f"{task},{trial},{rate},{momentum},{(np.log10(rate) + 2) ** 2 + momentum}\n")
+    for name, some in (("trials.csv", rows[:36]), ("more.csv", rows[36:])):
+        (folder / name).write_text("task,trial,learning_rate,momentum,loss\n" + "".join(some))
+    # A guide shows a space file of these trials.
+    (guide,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/guides/own-dataset.md").read_text(), re.S)
+    (folder / "space.toml").write_text(guide)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     for name in "ab":
         study = optuna.create_study(storage=f"sqlite:///{folder / 'runs.db'}", study_name=name)
@@ -99,7 +102,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page_folder(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def page_folder(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, home and data folder of a page."""
     shutil.copytree(material, tmp_path, dirs_exist_ok=True)
     shutil.copytree(ROOT / "tests/pipelines/histories/recorded/ray", tmp_path / "ray_results")
@@ -110,7 +113,7 @@ def page_folder(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HYPERBO_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    yield tmp_path
+    return tmp_path
 
 
 def smaller(text: str) -> str:
@@ -146,5 +149,21 @@ def test_what_a_page_shows_runs(path: Path, page_folder: Path) -> None:
         shutil.rmtree("data/pd1")
     names = dict(PRESUMED)
     shown = [step for step in steps(path) if not step.not_run]
+    if any("--out space.toml" in step.text for step in shown):
+        Path("space.toml").unlink()
     wrong = [(step.line, message) for step in shown if (message := run(step, names))]
     assert not wrong, "\n\n".join(f"{path.name}:{line}: {message}" for line, message in wrong)
+
+
+def test_what_is_run_and_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = [step for path in PAGES for step in steps(path)]
+    commands, blocks = (
+        [step for step in shown if not step.not_run and step.is_python == is_python]
+        for is_python in (False, True)
+    )
+    left = [(path, step) for path in PAGES for step in steps(path) if step.not_run]
+    with capsys.disabled():
+        print(f"\n{len(commands)} commands and {len(blocks)} blocks of Python are run, {len(left)} not:")
+        for path, step in left:
+            print(f"  {path.relative_to(ROOT)}:{step.line}: {step.not_run}")
+    assert len(commands) > len(left)

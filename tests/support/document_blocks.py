@@ -51,6 +51,8 @@ def steps(path: Path) -> list[Step]:
 def _steps_of(text: str, language: str, first: int, reason: str) -> list[Step]:
     if language == "python" or (not language and _is_python(text)):
         return [Step(first, text, True, reason)]
+    if language not in ("", "console", "bash", "sh"):
+        return []
     commands = re.finditer(r"^(?:\$ )?hyperbo ((?:.*\\\n)*.*)$", text, re.M)
     return [
         Step(first + text.count("\n", 0, command.start()), _one_line(command[1]), False, reason)
@@ -67,4 +69,4 @@ def _is_python(text: str) -> bool:
 
 
 def _one_line(command: str) -> str:
-    return re.sub(r"\s+# .*", "", command.replace("\\\n", " ")).strip()
+    return re.sub(r"\s*\\\n\s*|\s{2,}# .*", " ", command).strip()

@@ -96,7 +96,7 @@ class Execution:
 
 @contextmanager
 def _as_outside_of_notebooks() -> Iterator[None]:
-    """Keep Beam from the labels that it makes in a notebook: their module cannot be imported with pandas 3."""
+    """Keep Beam from its labels for notebooks: their module cannot be imported with pandas 3."""
     from apache_beam.utils import interactive_utils
 
     found = interactive_utils.is_in_ipython
