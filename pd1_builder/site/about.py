@@ -16,16 +16,17 @@ YAML_HEADER = re.compile(r"\A---\r?\n.*?^---\r?$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)
 _LICENCE = re.compile(r"^(license|license_name|license_link):[ \t]*(.+?)[ \t]*\r?$", re.MULTILINE)
 _ADDRESSES = {name: address for address, name in HUB_LICENCES.items()}
-# What every card of trials says of itself, whatever they are.
-_GENERIC = ("This section is about every configuration", "Your own tuning trials as a versioned dataset")
-_LONGEST = 240
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+# What cards say of themselves. "About trials" is the same for everyone's trials.
+_GENERIC = "This section is about every configuration"
+_OF_EVERYONE = "About trials"
 
 
 class About(NamedTuple):
     """What a card says of its dataset.
 
     Attributes:
-      description: the first sentences of its author, else of the card of the dataset; empty for none.
+      description: the first sentence of its author, else of the card of the dataset; empty for none.
       licence: name of the licence; empty if none is recorded.
       address: where the licence is; empty if that is not known.
     """
@@ -70,9 +71,9 @@ def _description(tokens: list[Token]) -> str:
         elif token.type == "inline":
             text = _text(token)
             if heading:
-                heading, within = False, within or text.startswith("About ")
+                heading, within = False, text.startswith("About ") and text != _OF_EVERYONE
             elif within and text and not text.startswith(_GENERIC):
-                return _shortened(text)
+                return _SENTENCE_ENDS.split(text)[0]
         elif token.type == "blockquote_close":
             within = False
     return ""
@@ -83,11 +84,3 @@ def _text(inline: Token) -> str:
     breaks = ("softbreak", "hardbreak")
     parts = (" " if each.type in breaks else each.content for each in inline.children or ())
     return " ".join("".join(parts).split())
-
-
-def _shortened(text: str) -> str:
-    """Whole sentences of a text, as many as fit; at least one."""
-    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
-    while len(sentences) > 1 and len(" ".join(sentences)) > _LONGEST:
-        sentences.pop()
-    return " ".join(sentences)

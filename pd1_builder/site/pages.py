@@ -218,11 +218,13 @@ def code_lines(entry: Entry, manifest: Manifest, address: str) -> tuple[tuple[st
         ),
     ]
     if any(file.name == CROISSANT_NAME for file in manifest.files):
-        folder = f"{address}/{quote(entry.folder) if is_web(address) else entry.folder}"
+        # mlcroissant does not look for the files beside metadata that it reads from the web.
         lines.append(
             (
-                "With mlcroissant, by the Croissant metadata: one split, checked",
-                f"import mlcroissant\ndataset = mlcroissant.Dataset({_text(f'{folder}/{CROISSANT_NAME}')})\n"
+                "With mlcroissant, by the Croissant metadata: pulled, all bytes checked",
+                "import mlcroissant\nfrom pd1_builder.distribution.pull import pull\n"
+                f"version = pull({_text(entry.reference)}, {_text(address)})\n"
+                f'dataset = mlcroissant.Dataset(str(version.folder / "{CROISSANT_NAME}"))\n'
                 f"records = dataset.records({_text(splits[0])})",
             )
         )

@@ -171,8 +171,8 @@ def test_every_link_leads_somewhere(place: Path, name: str) -> None:
 
 def test_the_index_lists_datasets_with_their_newest_version(place: Path) -> None:
     page = Page(place / "index.html")
-    assert "pd1/mini Its card has no description. apache-2.0 1.1.0 3 2 " in page.words
-    assert "trials/mine Its card has no description. not recorded 1.0.0 1 1 " in page.words
+    assert "pd1/mini Its author has not described it. apache-2.0 1.1.0 3 2 " in page.words
+    assert "trials/mine Its author has not described it. not recorded 1.0.0 1 1 " in page.words
     assert "1.1.0 2026-11-22 minor 3 2 " in page.words
     assert "1.0.0 2026-11-22 first 1 1 " in page.words
     assert {PAGE, FIRST, "catalogue/trials/mine/1.0.0.html"} <= {urldefrag(link)[0] for link in page.links}
@@ -258,10 +258,14 @@ def pasted(lines: str) -> dict[str, Any]:
 def test_datasets_are_listed_with_what_they_are_and_their_licence(tmp_path: Path) -> None:
     card = '---\nlicense: "cc-by-4.0"\n---\n# a\n\n> Trials of <b>ours</b>. Made on a laptop.\n'
     add_release(tmp_path, "trials/ours:1.0.0", {"one": [record("a-cnn", "a/0")]}, card=card)
-    add_release(tmp_path, "trials/silent:1.0.0", {"one": [record("a-cnn", "a/0")]})
+    silent = "# b\n\n## About trials\n\nYour own tuning trials.\n"
+    add_release(tmp_path, "trials/silent:1.0.0", {"one": [record("a-cnn", "a/0")]}, card=silent)
+    table = "# c\n\n## About pd1\n\nThis section is about every configuration.\n\nRuns, *many*. More.\n"
+    add_release(tmp_path, "pd1/mini:1.0.0", {"one": [record("a-cnn", "a/0")]}, card=table)
     index = Page(write_site(tmp_path, tmp_path))
-    assert "trials/ours Trials of <b>ours</b>. Made on a laptop. cc-by-4.0 1.0.0" in index.words
-    assert "trials/silent Its card has no description. not recorded 1.0.0" in index.words
+    assert "trials/ours Trials of <b>ours</b>. cc-by-4.0 1.0.0" in index.words
+    assert "pd1/mini Runs, many. not recorded 1.0.0" in index.words
+    assert "trials/silent Its author has not described it. not recorded 1.0.0" in index.words
     assert "https://creativecommons.org/licenses/by/4.0/" in index.links
     page = Page(tmp_path / "catalogue/trials/ours/1.0.0.html")
     assert "Trials of <b>ours</b>." in page.words
