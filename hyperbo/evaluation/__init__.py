@@ -6,7 +6,7 @@ HTML), `prior` (what the page of a prior shows).
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.evaluation.figures.diagnostics import heat_map, study_figure
@@ -82,9 +82,9 @@ __all__ = [
     "write_report",
 ]
 # Imported when they are used: records need neither JAX, matplotlib nor Jinja.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "figures.diagnostics": ["heat_map", "study_figure"],
         "figures.online": ["online_figure"],
         "figures.style": ["line_styles"],

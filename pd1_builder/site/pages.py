@@ -13,28 +13,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import jinja2
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
 from rich.filesize import decimal
 
 from hyperbo.data.trial import STATUSES
-from hyperbo.errors import NotAvailableError
+from hyperbo.evaluation.pages.report import page_environment
 from pd1_builder.distribution.index import Entry
+from pd1_builder.site.about import LINK, YAML_HEADER, about
 from pd1_builder.site.catalogue import Catalogue, ListedVersion, trained_on
 from pd1_builder.site.lineage import Step, draw
 from pd1_builder.site.lineage_boxes import Drawing
 from pd1_builder.version.manifest import Manifest
-
-try:
-    import jinja2
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-    from markupsafe import Markup
-
-    from hyperbo.evaluation.pages.report import page_environment
-    from pd1_builder.site.about import LINK, YAML_HEADER, about
-except ModuleNotFoundError as error:
-    raise NotAvailableError(
-        f"the catalogue's pages need {error.name}; pip install 'hyperbo[report]'"
-    ) from error
 
 _HERE = Path(__file__).parent
 # Marks the pages of this module. A page without it is never overwritten.

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 from hyperbo_flows.arena.families import FAMILIES
 from hyperbo_flows.arena.synthetic import SYNTHETIC
 from hyperbo_flows.experiments.protocols import ProtocolName
@@ -95,8 +96,8 @@ class Protocol:
         for each in self.divisions:
             if each.name == name:
                 return each
-        known = ", ".join(each.name for each in self.divisions)
-        raise InvalidInputError(f"no division {name!r}", where="arena", fix=f"use {known}")
+        fix = suggestion(name, (each.name for each in self.divisions))
+        raise InvalidInputError(f"no division {name!r}", where="arena", fix=fix)
 
 
 def sha256_of_json(value: Any) -> str:

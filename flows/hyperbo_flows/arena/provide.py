@@ -12,8 +12,8 @@ from hyperbo_flows.arena.protocol import Division, Part
 from hyperbo_flows.arena.synthetic import SYNTHETIC, build_synthetic
 from hyperbo_flows.process.progress import say
 from pd1_builder import build, verify
-from pd1_builder.release.datasets import shipped_raw
 from pd1_builder.version.catalog import find, find_here
+from pd1_builder.version.makeable import shipped_raw
 from pd1_builder.version.manifest import read_manifest
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional
 from hyperbo_flows.process.environment import prepare_process
 
@@ -153,6 +155,7 @@ def prior_explain(
     catalog: Catalog = None,
 ) -> None:
     """Write a page with figures of a prior: where it expects good values, and how sure it is of them."""
+    require_extras("report", purpose="a page")
     prepare_process()
     from hyperbo.evaluation.pages.prior import write_prior_page
     from hyperbo.priors.names import decisions_on, load_prior
@@ -208,6 +211,9 @@ def prior_train(
     Its worth is the regret on tasks left out, beside random search, the order of the average, and Optuna's
     TPE. `hyperbo prior info` shows it again.
     """
+    if worth:
+        require_extras("optuna", purpose="the worth of a prior")
+    start(dataset, data, builds=False)
     prepare_process()
     from hyperbo_flows.experiments.make_prior import train_prior
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.methods import METHODS, Method
+from hyperbo.storage.validation import suggestion
 
 
 def method_class(name: str, folder: Path | None = None) -> type[Any]:
@@ -37,7 +38,7 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
     if not colon:
         raise InvalidInputError(
             f"unknown method {name!r}",
-            fix=f"use {', '.join(METHODS)}, or <module>:<class> for a method of your own",
+            fix=f"{suggestion(name, METHODS)}, or <module>:<class> for a method of your own",
         )
     for place in (Path.cwd(), *([folder.absolute()] if folder is not None else [])):
         if str(place) not in sys.path:

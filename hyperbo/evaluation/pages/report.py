@@ -9,29 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup, escape
 
-from hyperbo.errors import NotAvailableError
+from hyperbo.evaluation.figures.style import line_styles
 from hyperbo.evaluation.measures.findings import number
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.measures.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
 from hyperbo.evaluation.measures.verdict import speed
+from hyperbo.evaluation.pages import context, sections
+from hyperbo.evaluation.pages.opening import opening_section
+from hyperbo.evaluation.pages.words import GLOSSARY, anchor, defined
 from hyperbo.evaluation.records.losses import check_losses_belong, validate_losses
 from hyperbo.evaluation.records.metadata import EvaluationMetadata, run_unit, validate_metadata
 from hyperbo.evaluation.records.run_array import RunArray, any_comparable, comparable
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.printable import count
-
-try:
-    import jinja2
-    from markupsafe import Markup, escape
-
-    from hyperbo.evaluation.figures.style import line_styles
-    from hyperbo.evaluation.pages import context, sections
-    from hyperbo.evaluation.pages.opening import opening_section
-    from hyperbo.evaluation.pages.words import GLOSSARY, anchor, defined
-except ModuleNotFoundError as error:
-    raise NotAvailableError(f"a report needs {error.name}; pip install 'hyperbo[report]'") from error
 
 _HYPHENATED = re.compile(r"\S*-\S*")
 

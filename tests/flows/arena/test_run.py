@@ -236,7 +236,8 @@ def test_a_strangers_method_of_fifty_lines_runs_is_verified_merged_and_shown(tmp
     source = EXAMPLES / "arena_nearest.py"
     assert len(source.read_text().splitlines()) <= 50
     monkeypatch.syspath_prepend(EXAMPLES)
-    method, folders = "arena_nearest:Nearest", ["--runs", str(tmp_path / "runs")]
+    method, where = "arena_nearest:Nearest", ["--data", str(tmp_path / "data")]
+    folders = ["--runs", str(tmp_path / "runs"), *where]
 
     def call(*arguments):
         result = CliRunner().invoke(app, ["arena", *arguments], catch_exceptions=False)
@@ -246,11 +247,11 @@ def test_a_strangers_method_of_fifty_lines_runs_is_verified_merged_and_shown(tmp
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     call("run", "quick", "--method", method, "--out", str(mine), *folders)
     call("run", "quick", "--method", "Portfolio", "--out", str(theirs), *folders)
-    told = call("verify", str(mine / "bundle.zip"), "--again", "1", *folders)
+    told = call("verify", str(mine / "bundle.zip"), "--again", "1", *where)
     assert "verified, 450 observations" in told
     both = tmp_path / "both.zip"
     call("merge", str(mine / "bundle.zip"), str(theirs / "bundle.zip"), "--out", str(both))
-    assert "verified, 600 observations" in call("verify", str(both), *folders)
+    assert "verified, 600 observations" in call("verify", str(both), *where)
     page = tmp_path / "page.html"
     assert "Portfolio" in call("page", str(both), "--out", str(page))
     assert method in page.read_text()
