@@ -7,20 +7,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from optuna.distributions import distribution_to_json
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from optuna.trial import TrialState, create_trial
+
 from hyperbo.data.search_space import SearchSpace
-from hyperbo.errors import HyperBOError, NotAvailableError
+from hyperbo.errors import HyperBOError
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import UNIVERSAL, load_prior
-
-try:
-    from optuna.distributions import distribution_to_json
-    from optuna.exceptions import UpdateFinishedTrialError
-    from optuna.storages import BaseStorage
-    from optuna.study import Study
-    from optuna.trial import TrialState, create_trial
-except ImportError as error:
-    raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
-
 from hyperbo.tuning.optimize import run_trials
 from hyperbo.tuning.optuna.codes import active_names
 from hyperbo.tuning.optuna.database import database_errors, opened_study, place_of

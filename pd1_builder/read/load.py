@@ -15,9 +15,10 @@ from jaxtyping import Float64
 
 from hyperbo.data.tuning_data import MatchedBlock, Provenance, Task, TuningData
 from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.storage.paths import StrPath
 from pd1_builder.distribution.pull import check_local, configured_places, pull, trusted_key
 from pd1_builder.read.preparations import Preparation, PreparedTrials, find_preparation, prepare, sorted_codes
-from pd1_builder.version.catalog import Version, find, find_here
+from pd1_builder.version.catalog import Version, find, find_here, parse_reference
 from pd1_builder.version.manifest import Manifest, read_manifest
 from pd1_builder.version.pull_record import check_revision, was_pulled
 from pd1_builder.version.verification import parquet_files
@@ -34,8 +35,8 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["tuning_data"] = ...,
-    data_dir: str | Path | None = ...,
-    source: str | Path | Sequence[str | Path] = ...,
+    data_dir: StrPath | None = ...,
+    source: StrPath | Sequence[StrPath] = ...,
     revision: str | None = ...,
     skip_empty_tasks: bool = ...,
 ) -> TuningData: ...
@@ -45,8 +46,8 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["dataframe"],
-    data_dir: str | Path | None = ...,
-    source: str | Path | Sequence[str | Path] = ...,
+    data_dir: StrPath | None = ...,
+    source: StrPath | Sequence[StrPath] = ...,
     revision: str | None = ...,
 ) -> pd.DataFrame: ...
 def load(
@@ -54,8 +55,8 @@ def load(
     preparation: str | None = None,
     *,
     as_: Literal["tuning_data", "dataframe"] = "tuning_data",
-    data_dir: str | Path | None = None,
-    source: str | Path | Sequence[str | Path] = (),
+    data_dir: StrPath | None = None,
+    source: StrPath | Sequence[StrPath] = (),
     revision: str | None = None,
     skip_empty_tasks: bool = False,
 ) -> TuningData | pd.DataFrame:
@@ -87,8 +88,7 @@ def load(
     """
     if as_ not in ("tuning_data", "dataframe"):
         raise InvalidInputError(f"as_ is {as_!r}", fix="use tuning_data or dataframe")
-    folder = None if data_dir is None else Path(data_dir)
-    version = _find_or_pull(reference, folder, source, revision)
+    version = _find_or_pull(reference, data_dir, source, revision)
     chosen = find_preparation(preparation, version.dataset)
     manifest = read_manifest(version.folder)
     files = parquet_files(version.folder, manifest)
@@ -101,10 +101,13 @@ def load(
 
 
 def _find_or_pull(
-    reference: str, data_dir: Path | None, source: str | Path | Sequence[str | Path], revision: str | None
+    reference: str, data_dir: StrPath | None, source: StrPath | Sequence[StrPath], revision: str | None
 ) -> Version:
     check_revision(revision)
     here = find_here(reference, data_dir)
+    if here is not None and not parse_reference(reference)[1]:
+        newest = f"{here.dataset}:{here.version}"
+        _LOGGER.warning("%s names no version: taken is the newest in the data folder, %s", reference, newest)
     if here is None:
         if source or configured_places():
             return pull(reference, source, data_dir=data_dir, revision=revision)

@@ -15,7 +15,9 @@ from hyperbo_pipelines.curate.parquet import read_row_groups
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import VersionConflictError
-from pd1_builder.version.catalog import find, remedy
+from hyperbo.storage.paths import StrPath
+from pd1_builder.version.advice import remedy
+from pd1_builder.version.catalog import find
 from pd1_builder.version.content_hash import content_hash
 from pd1_builder.version.manifest import (
     MANIFEST_NAME,
@@ -34,7 +36,7 @@ _ROWS_AT_ONCE = 1 << 16
 _RELATIONS = ("task", "status", "block", "phase", "input_id", "duplicates")
 
 
-def verify(reference: str, data_dir: Path | None = None) -> Manifest:
+def verify(reference: str, data_dir: StrPath | None = None) -> Manifest:
     """Check a version against its manifest: the hashes of files and of records, and all derived values.
 
     Args:

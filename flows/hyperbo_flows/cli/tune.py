@@ -8,6 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
 
@@ -17,7 +20,8 @@ def tune(
         str,
         typer.Option(
             help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl; or universal, for any "
-            "space, which is then given whole, with its direction."
+            "space, which is then given whole, with its direction.",
+            autocompletion=prior_names,
         ),
     ],
     command: Annotated[
@@ -75,6 +79,7 @@ def tune(
     The run stops if the command cannot be started, prints no number, or gives no number in its first three
     trials. Run the same command again to continue.
     """
+    require_extras("optuna", purpose="tuning")
     # The user's command must not inherit what this process sets for itself, nor find the GPU's memory taken.
     environment = dict(os.environ)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -141,6 +146,9 @@ def online(
     """
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
+    require_extras("build", "collect", "optuna", "report", purpose="a comparison by real training runs")
+    if prior is None:
+        start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS
     from hyperbo_flows.command.display import shown_online

@@ -120,7 +120,7 @@ def demonstration(
 
     Args:
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
       raw: folder of raw files that PD1 mini is built from; None for those in the package.
       seeds: seeds of what is learned, and of the runs.
       iterations: observations per run.
