@@ -66,7 +66,9 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the wheel and the sdist."""
+    """The folder of the wheel and the sdist: the one that `make dist` names, or a new one."""
+    if "HYPERBO_DIST" in os.environ:
+        return (ROOT / os.environ["HYPERBO_DIST"]).resolve()
     folder = tmp_path_factory.mktemp("dist")
     # The wheel is made from the sdist.
     subprocess.run([*BUILD, "--out-dir", folder, ROOT], check=True)
