@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hyperbo_pipelines.curate.parquet import without_nulls
 from jaxtyping import Float64
 
 from hyperbo.data.tuning_data import MatchedBlock, Provenance, Task, TuningData
@@ -139,7 +140,10 @@ def _explaining_damage(path: Path) -> Iterator[None]:
 
 
 def _read(files: Mapping[str, Path], columns: Sequence[str] | None = None) -> pa.Table:
-    """The records of all splits, with the column `split` and all or some of the stored columns."""
+    """The records of all splits, with the column `split` and all or some of the stored columns.
+
+    A number that is missing is null, or NaN in a version of an earlier release.
+    """
     tables = []
     for split, path in files.items():
         with _explaining_damage(path):
@@ -154,7 +158,7 @@ def _objective(manifest: Manifest) -> str:
 
 
 def _dataframe(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> pd.DataFrame:
-    table = _read(files)
+    table = without_nulls(_read(files))
     prepared = _prepare(table, manifest, preparation)
     table = prepared.table
     for name, values in ((_objective(manifest), prepared.objective), ("y", prepared.y)):
@@ -179,7 +183,7 @@ def _tuning_data(
     inputs = [f"x.{name}" for name in space.columns]
     columns = ["task", "task_dataset", "trial_id", "phase", "y", _objective(manifest), *inputs]
     columns += ["input_id", "block"] if manifest.blocks else []
-    table = _read(files, sorted({*columns, *preparation.columns()} - {"split"}))
+    table = without_nulls(_read(files, sorted({*columns, *preparation.columns()} - {"split"})))
     prepared = _prepare(table, manifest, preparation)
     x = np.stack([prepared.table[name].to_numpy() for name in inputs], axis=1)
     tasks = tuple(_lay_out_tasks(prepared, x))
