@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning reference
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning reference site
 
 PYTHON ?= python3
 VENV := .venv
@@ -57,8 +57,12 @@ PRIOR_WORTH ?= --data data --dataset pd1/mini:1.0.0 --out runs/prior-worth
 bench-prior-worth: $(READY) ## how many tasks and trials a prior needs to help
 	$(BIN)/python -m benchmarks.prior_worth measure $(PRIOR_WORTH)
 
-reference: $(READY) ## write the API reference, pages in Markdown, to build/reference
-	$(BIN)/python docs/reference.py build/reference
+reference: $(READY) ## write the pages of the Python API and of the commands, in Markdown, to docs/generated
+	$(BIN)/python docs/reference.py docs/generated
+
+site: $(READY) ## build the documents as a site, offline, in build/site; the tutorial is run
+	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/site
+	@echo "build/site/index.html"
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.tuning.axes import Choices, Range
@@ -27,9 +27,9 @@ __all__ = [
     "universal_prior",
 ]
 # Imported when they are used: proposals need no Optuna.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "axes": ["Choices", "Range"],
         "batches": ["BATCH_STRATEGIES", "BatchStrategy"],
         "belief": ["Belief", "universal_prior"],

@@ -9,19 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
+from optuna.distributions import distribution_to_json
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
 from hyperbo.data.search_space import SearchSpace
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
-
-try:
-    from optuna.distributions import distribution_to_json
-    from optuna.exceptions import UpdateFinishedTrialError
-    from optuna.storages import BaseStorage
-    from optuna.study import Study
-    from optuna.trial import FrozenTrial, TrialState, create_trial
-except ImportError as error:
-    raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
-
 from hyperbo.tuning.optuna.codes import active_names
 from hyperbo.tuning.optuna.database import database_errors, opened_study
 from hyperbo.tuning.optuna.distributions import inside

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import logging
@@ -23,7 +22,8 @@ from tensorflow_datasets.core.file_adapters import ADAPTER_FOR_FORMAT
 from tensorflow_datasets.core.splits import SplitDict
 from tensorflow_datasets.core.writer import ExampleWriter
 
-from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError
+from hyperbo.errors import HyperBOError, InvalidInputError
+from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
@@ -173,13 +173,13 @@ def export_tfrecord(
       The folder `<out>/<name>/<config>/<version>`. It appears when it is complete.
 
     Raises:
-      NotAvailableError: the data folder does not hold the version, or TensorFlow is not installed.
+      NotAvailableError: the data folder does not hold the version.
+      MissingExtraError: TensorFlow is not installed.
       VersionConflictError: the version is damaged.
       InvalidInputError: the folder exists already.
     """
     version = find(reference, data_dir)
-    if importlib.util.find_spec("tensorflow") is None:
-        raise NotAvailableError("TFRecord files need TensorFlow; install hyperbo[tensorflow]")
+    require_extras("tensorflow", purpose="a TFRecord file")
     target = as_path(out, "out") / version.dataset / version.version
     with lock(target, lambda: _LOGGER.info("%s: another export is running; waiting for it", target)):
         if target.exists():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, failure_lines
 from hyperbo_flows.cli.options import DataDir, Runs, optional
 from hyperbo_flows.process.environment import prepare_process
@@ -96,6 +97,7 @@ def run(
     A division whose data are not there is left out, after a line that says how to get them. If it was named,
     the command does the others and exits with 1.
     """
+    require_extras("report", purpose="a leaderboard")
     prepare_process()
     from hyperbo_flows.arena.board import write_board
     from hyperbo_flows.arena.bundle import write_bundle
@@ -147,6 +149,7 @@ def verify(
     data: DataDir = None,
 ) -> None:
     """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
+    require_extras("report", purpose="checking a bundle")
     prepare_process()
     from hyperbo.storage.printable import count, printable
     from hyperbo_flows.arena.bundle import read_bundle
@@ -200,6 +203,7 @@ def page(
     out: Annotated[Path, typer.Option(help="File for the page.")] = Path(PAGE_NAME),
 ) -> None:
     """Write the leaderboard of a bundle as a page; all numbers are computed from its records."""
+    require_extras("report", purpose="a leaderboard")
     prepare_process()
     from hyperbo_flows.arena.board import write_board
     from hyperbo_flows.arena.bundle import read_bundle

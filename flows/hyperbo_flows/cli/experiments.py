@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, run_chain, start
 from hyperbo_flows.cli.options import (
     DataDir,
@@ -85,6 +86,7 @@ def evaluate(
         raise typer.BadParameter("name an experiment file, or methods with --method")
     elif train or test:
         refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
+    require_extras("report", purpose="an evaluation")
     if file is None:
         start(dataset, data, raw=raw)
     elif named := _dataset_of(file):
@@ -148,6 +150,7 @@ def study(
     data: DataDir = None,
 ) -> None:
     """Do a study of the paper on a dataset version. Only what is missing is done."""
+    require_extras("report", purpose="a study")
     start(dataset, data, raw=raw)
     prepare_process()
     from hyperbo_flows.experiments.arms import arms_by_name

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
+from hyperbo.installation import require_extras
 from hyperbo_flows.process.progress import say
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 
     Raises:
       typer.Exit: 1 where a run failed.
-      NotAvailableError: PREFECT_API_URL is set, and Prefect is not installed.
+      MissingExtraError: PREFECT_API_URL is set, and Prefect is not installed.
     """
     if os.environ.get("PREFECT_API_URL"):
         chain = _as_flow(chain, experiment)
@@ -79,16 +80,13 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 def _as_flow(chain: Callable[..., Path], experiment: Experiment) -> Callable[..., Path]:
     from hyperbo_flows.process.environment import prepare_prefect
 
+    require_extras("flows", purpose="the server of PREFECT_API_URL")
     prepare_prefect(experiment.runs / "prefect")
     with suppress(ImportError):
         # Its import blocks the imports of all other threads; so it comes before Prefect has threads.
         import tensorflow_datasets  # noqa: F401
-    try:
-        from prefect import flow
-    except ImportError as error:
-        raise NotAvailableError(
-            "PREFECT_API_URL is set, and Prefect is not installed: pip install 'hyperbo[flows]', or unset it"
-        ) from error
+    from prefect import flow
+
     return flow(name=chain.__name__, flow_run_name=experiment.dataset, validate_parameters=False)(chain)
 
 
@@ -121,9 +119,10 @@ def tell_outcome(folder: Path) -> bool:
     """
     import rich
 
-    from hyperbo.evaluation.measures.regret import simple_regrets
+    from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.tables import summary_table
+    from hyperbo.evaluation.measures.verdict import verdict_of
     from hyperbo.evaluation.records.metadata import run_unit
     from hyperbo.evaluation.records.run_array import any_comparable
     from hyperbo_flows.experiments import evaluation_folder
@@ -134,6 +133,9 @@ def tell_outcome(folder: Path) -> bool:
     if any_comparable(regrets):
         normalised = metadata.get("regret") == "normalised"
         rich.print(summary_table(regrets, run_unit(metadata), normalised=normalised))
+        verdict = verdict_of(regrets_of_priors(regrets, metadata), metadata)
+        if verdict is not None and not study_points(evaluation.records, metadata):
+            typer.echo(verdict.sentence)
     else:
         typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
 from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
@@ -16,7 +18,11 @@ from hyperbo_flows.process.environment import prepare_process
 
 def tune(
     prior: Annotated[
-        str, typer.Option(help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl.")
+        str,
+        typer.Option(
+            help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl.",
+            autocompletion=prior_names,
+        ),
     ],
     command: Annotated[
         str,
@@ -66,6 +72,7 @@ def tune(
     cannot be started, prints no number, or gives no number in its first three trials. Run the same command
     again to continue.
     """
+    require_extras("optuna", purpose="tuning")
     # The user's command must not inherit what this process sets for itself, nor find the GPU's memory taken.
     environment = dict(os.environ)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -133,7 +140,8 @@ def online(
     """
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
-    else:
+    require_extras("build", "collect", "optuna", "report", purpose="a comparison by real training runs")
+    if prior is None:
         start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS

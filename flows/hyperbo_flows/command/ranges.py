@@ -8,23 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from pydantic import StringConstraints
 
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
 from hyperbo.storage.validation import field_path, read_toml, validated
-
-try:
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
-except ImportError as error:
-    raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
 
 _INTEGER, _LOG = "int", "log"
 

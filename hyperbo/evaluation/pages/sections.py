@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from hyperbo.evaluation.figures import curves as figures
-from hyperbo.evaluation.figures.diagnostics import calibration_figure, correlation_figure, study_figure
+from hyperbo.evaluation.figures.diagnostics import calibration_figure, correlation_figure
 from hyperbo.evaluation.figures.style import LINEAR_BELOW, Styles
 from hyperbo.evaluation.measures.aggregates import (
     CRITERIA,
@@ -47,7 +47,6 @@ from hyperbo.evaluation.measures.regret import (
 )
 from hyperbo.evaluation.measures.repeats import STILL_PICKS, STILL_SHARE, measure_repeats
 from hyperbo.evaluation.measures.spread import Band
-from hyperbo.evaluation.measures.study import study_points
 from hyperbo.evaluation.measures.tables import (
     best_objective_table,
     best_objectives,
@@ -81,12 +80,6 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
             for t in budgets_of_findings(compared.iterations)
         ],
     }
-
-
-def study_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Values:
-    """Regret by the quantity that a study varies; empty if the evaluation is not a study."""
-    points = study_points(records, metadata)
-    return {"study": points, "study_figure": study_figure("study", points) if points else ""}
 
 
 def regret_section(compared: RunArray, styles: Styles) -> Values:

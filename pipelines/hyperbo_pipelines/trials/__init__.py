@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
+from hyperbo.installation import attach
 from hyperbo_pipelines.trials.description import TrialsDescription
 from hyperbo_pipelines.trials.rows import find_trial_files
 from hyperbo_pipelines.trials.space_file import read_space_file
@@ -20,4 +19,4 @@ __all__ = [
     "read_space_file",
 ]
 # Imported when it is used: it needs Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrialFiles"]})
+__getattr__, __dir__ = attach(__name__, {"parse": ["ParseTrialFiles"]})
