@@ -5,6 +5,7 @@ The sources are those of the repository, so a relative link leads to the same pl
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+# The tutorial calls the command `hyperbo` of this environment.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from docs.reference import write_api, write_commands  # noqa: E402  (found by the line above)
 
