@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if not (3, 11) <= sys.version_info < (3, 13):
     raise ImportError(
-        f"hyperbo needs Python 3.11 or 3.12, and this is {sys.version.split()[0]}; install it with such a one"
+        f"Python 3.11 or 3.12 is needed, and this is {sys.version.split()[0]}; install it with one of these"
     )
 
 from hyperbo.installation import attach

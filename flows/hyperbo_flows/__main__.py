@@ -1,11 +1,11 @@
-"""Starts the command `hyperbo`: also where it is interrupted at once, or does not fit its environment."""
+"""Starts the command `hyperbo`: also where it is interrupted at once, or does not fit its environment.
 
-from __future__ import annotations
+It imports little, because Ctrl-C leaves a traceback until `main` has set what Ctrl-C does.
+"""
 
 import os
 import signal
 import sys
-from typing import Any
 
 
 def main() -> None:
@@ -14,6 +14,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
     try:
+        import hyperbo  # noqa: F401 - first: it refuses a Python that is too old or too new
         from hyperbo_flows.cli.main import app
     except ImportError as error:
         print(f"hyperbo: {_reason(error)}", file=sys.stderr)
@@ -21,23 +22,24 @@ def main() -> None:
     app(prog_name="hyperbo")
 
 
-def _stop(number: int, frame: Any) -> None:
+def _stop(number: int, frame: object) -> None:
     # Nothing has begun, or all is done: there is nothing to clean up.
     os._exit(128 + number)
 
 
 def _reason(error: ImportError) -> str:
-    # Of this project nothing but this file can be imported here.
+    # Nothing of this project can be imported here.
     from importlib.util import find_spec
 
-    module = error.name or ""
-    if module.partition(".")[0] == "hyperbo" and (found := find_spec("hyperbo")) is not None:
+    package = (error.name or "").partition(".")[0]
+    found = find_spec(package) if package else None
+    if package == "hyperbo" and found is not None:
         return (
             f"{found.origin} is not a file of hyperbo-priors; remove what installed it, such as the "
             "distribution hyperbo (pip uninstall hyperbo), and install hyperbo-priors again"
         )
-    if module and find_spec(module.partition(".")[0]) is None:
-        return f"the package {module} is not installed; install hyperbo-priors again"
+    if package and found is None:
+        return f"the package {package} is not installed; install hyperbo-priors again"
     return str(error)
 
 

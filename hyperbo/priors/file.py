@@ -15,6 +15,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.numerics import double_precision
@@ -94,6 +95,16 @@ class Prior:
     def identity(self) -> str:
         """16 hexadecimal digits of the SHA-256 of its arrays, which tell it from other priors."""
         return hashlib.sha256(save_arrays(_named_arrays(self.gp))).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        about = self.description
+        parameters = (f"{each.name} ({each.summary})" for each in about.search_space.parameters)
+        direction = output_warping(about.output_warping).direction
+        return (
+            f"Prior {self.identity}: {about.method} on {len(about.training_tasks)} tasks of {about.dataset}\n"
+            f"  tunes {', '.join(parameters)}\n"
+            f"  to {direction} an objective, warped by {about.output_warping}"
+        )
 
 
 def trained_prior(

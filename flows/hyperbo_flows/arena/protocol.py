@@ -1,8 +1,10 @@
 """The protocol of the arena: what every method is asked to do. It is frozen; a change needs a new number.
 
 Settings of methods are not part of it: each is at the defaults of the library, and a bundle holds the
-configuration that ran. `docs/decisions/arena.md` says why the protocol is so.
+configuration that ran.
 """
+
+# docs/decisions/arena.md says why the protocol is so.
 
 from __future__ import annotations
 

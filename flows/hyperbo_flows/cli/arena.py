@@ -149,6 +149,7 @@ def verify(
     data: DataDir = None,
 ) -> None:
     """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
+    require_extras("report", purpose="checking a bundle")
     prepare_process()
     from hyperbo.storage.printable import count, printable
     from hyperbo_flows.arena.bundle import read_bundle

@@ -44,18 +44,22 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 class _Commands(TyperGroup):
     """Turns an error that a user can meet into one line and exit code 1; ends when asked to."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command named on the command line."""
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Read the command line, and run the command that it names."""
         try:
-            with interruptible():
-                check_environment()
-                return super().invoke(ctx)
+            return super().main(*args, **options)
         except (HyperBOError, OSError, ImportError) as error:
             line = _line(error)
             if line is None:
                 raise
             typer.secho(f"hyperbo: {printable(line)}", fg="red", err=True)
-            raise typer.Exit(1) from error
+            sys.exit(1)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command named on the command line."""
+        with interruptible():
+            check_environment()
+            return super().invoke(ctx)
 
 
 def _line(error: Exception) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
 from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional
 from hyperbo_flows.process.environment import prepare_process
@@ -24,7 +25,15 @@ prior_app = typer.Typer(
     help="Pre-trained priors: list, describe, train, pull and roll back.",
 )
 Catalog = Annotated[Path | None, optional("Folder of priors.", "--catalog", envvar="HYPERBO_PRIOR_DIR")]
-LineName = Annotated[str, typer.Argument(metavar="LINE", help="Such as pd1-mini/h-nll.", show_default=False)]
+LineName = Annotated[
+    str,
+    typer.Argument(
+        metavar="LINE",
+        help="Such as pd1-mini/h-nll.",
+        show_default=False,
+        autocompletion=prior_names,
+    ),
+]
 
 PriorName = Annotated[
     str,
@@ -32,6 +41,7 @@ PriorName = Annotated[
         metavar="PRIOR",
         help="Folder of a prior; or a line, for its prior in service; or <line>@<first digits>.",
         show_default=False,
+        autocompletion=prior_names,
     ),
 ]
 

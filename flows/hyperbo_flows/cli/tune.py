@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
 from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
@@ -17,7 +18,11 @@ from hyperbo_flows.process.environment import prepare_process
 
 def tune(
     prior: Annotated[
-        str, typer.Option(help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl.")
+        str,
+        typer.Option(
+            help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl.",
+            autocompletion=prior_names,
+        ),
     ],
     command: Annotated[
         str,

@@ -40,11 +40,9 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
             f"unknown method {name!r}",
             fix=f"{suggestion(name, METHODS)}, or <module>:<class> for a method of your own",
         )
-    for place in (Path.cwd(), *([folder.absolute()] if folder is not None else [])):
-        if str(place) not in sys.path:
-            sys.path.insert(0, str(place))
+    places = [str(place) for place in (folder and folder.absolute(), Path.cwd()) if place is not None]
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        found = getattr(_imported(module_name, places), class_name)
     except (ImportError, AttributeError) as error:
         raise NotAvailableError(
             f"method {name!r} cannot be imported: {error}; write <module>:<class>, and install the module or "
@@ -57,6 +55,18 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
         )
     method_source(found)  # A file that is edited later is not what runs.
     return found
+
+
+def _imported(module: str, places: list[str]) -> Any:
+    """Import a module, which may be in folders of the user."""
+    new = [place for place in places if place not in sys.path]
+    sys.path[:0] = new
+    try:
+        return importlib.import_module(module)
+    finally:
+        # A file there may have the name of a module that others import later: theirs goes first.
+        del sys.path[: len(new)]
+        sys.path += new
 
 
 def method_name(method: Method) -> str:

@@ -196,7 +196,7 @@ def _require_possible(dataset: str, source: Source, where: str) -> None:
     }
     for what, is_so in wrong.items():
         if is_so:
-            raise InvalidInputError(f"{dataset} {what}", where=where, fix="see docs/operating.md")
+            raise InvalidInputError(f"{dataset} {what}", where=where, fix="correct this in the service file")
 
 
 def _located(place: str, folder: Path) -> str:

@@ -120,7 +120,8 @@ def _draw_pace(axes: Axes, pace: Pace) -> None:
     """Draw the arrow between the two iterations, with their ratio; nothing where there is no such ratio."""
     if pace.ratio in (0.0, 1.0):
         return
-    between = (pace.iterations + pace.other_iterations) / 2
+    # Nearer to the end of the arrow, where the curve of the one that is sooner is further below.
+    between = 0.3 * pace.iterations + 0.7 * pace.other_iterations
     axes.annotate(
         "",
         (pace.iterations, pace.regret),

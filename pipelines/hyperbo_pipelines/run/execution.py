@@ -82,7 +82,8 @@ class Execution:
                 case "in_memory":
                     environment = environments.EmbeddedPythonEnvironment.default()
                 case "multi_processing":
-                    worker = f"{shlex.quote(sys.executable)} -m hyperbo_pipelines.run.worker"
+                    # -P: the working directory may hold files of the user named like modules.
+                    worker = f"{shlex.quote(sys.executable)} -P -m hyperbo_pipelines.run.worker"
                     environment = environments.SubprocessSDKEnvironment.from_command_string(worker)
                 case "external":
                     environment = environments.ExternalEnvironment(self.worker_pool)

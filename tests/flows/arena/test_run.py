@@ -53,7 +53,7 @@ def test_a_division_whose_data_are_not_there_or_are_others_is_left_out(data, tmp
     assert set(results) == {"rows"}
     told = capsys.readouterr().out
     assert "division mini: left out" in told
-    assert "hyperbo data add absent FILES --space docs/examples/absent.toml" in told
+    assert "hyperbo data add absent FILES --space absent.toml" in told
     assert "division other: left out" in told
     with pytest.raises(NotAvailableError):
         run_divisions((absent,), ("Rand",), tmp_path, data, "the command")
@@ -97,7 +97,8 @@ def test_data_that_are_missing_are_neither_built_nor_downloaded(bundle, data, tm
         provide_data(PROTOCOL.division("hpob"), folder)
     result = CliRunner().invoke(app, ["arena", "data", "taskset", "--data", str(folder)])
     assert result.exit_code == 1
-    assert "hyperbo data add taskset FILES --space docs/examples/taskset.toml" in result.stderr
+    space = Path(run_module.__file__).parent / "taskset.toml"
+    assert f"hyperbo data add taskset FILES --space {space} " in result.stderr
     assert not folder.exists()
 
 
