@@ -7,6 +7,7 @@ why: `<!-- not run: needs a bucket -->`.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -38,27 +39,29 @@ PAGES = [
     for path in sorted(ROOT.glob(pattern))
     if steps(path)
 ]
-# What is run in place of what is shown: the first time that the left side matches a command or a block.
+# What is run in place of what is shown, in commands, Python and experiment files.
 SMALLER = {
     r"pd1/mini:2\.0\.0": "pd1/mini:1.0.0",
     r"pd1/mini/2\.0\.0": "pd1/mini/1.0.0",
     r"https://example\.org/data|s3://bucket/data": "place",
     r" --data (data|DATA)\b": "",
     r" --steps \d+": " --steps 100",
-    r"^(evaluate --.*|evaluate)$": r"\1 --seeds 1 --iterations 3",
+    r"^(evaluate --.*|evaluate)$": r"\1 --seeds 1 --iterations 3 --steps 100",
     r"^prior train (.*)$": r"prior train \1 --worth 2",
     r" --trials 20 ": " --trials 3 ",
     r"prior pull LINE --from https://\.\.\.": "prior pull pd1-mini/h-nll --from shipped",
-    r"\bsteps=\d+": "steps=100",
-    r"\biterations=\d+": "iterations=3",
+    r"\bsteps( ?= ?)\d+": r"steps\g<1>100",
+    r"\biterations( ?= ?)\d+": r"iterations\g<1>3",
+    r"^seeds = .*": "seeds = 1",
     r"\bn_trials=\d+": "n_trials=3",
     r"\btrials=\d+": "trials=3",
     r"~/": "./",
-    r"report FOLDER FOLDER": "report runs/evaluation/*",
+    r"^report FOLDER( FOLDER)?": "report NEWEST",
 }
 
 # Commands that are not run here, because another test runs them.
 RUN_ELSEWHERE = {"demo": "tests/end_to_end/test_main_job.py"}
+TORCH = importlib.util.find_spec("torch") is not None
 # Pages that begin without PD1 mini, which they pull.
 PULLS = ("published-datasets.md",)
 # Names that blocks of Python take for granted: the reader's own objective, and imports that the text names.
@@ -109,7 +112,9 @@ def page_folder(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """The working directory, home and data folder of a page."""
     shutil.copytree(material, tmp_path, dirs_exist_ok=True)
     shutil.copytree(ROOT / "tests/pipelines/histories/recorded/ray", tmp_path / "ray_results")
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    for experiment in (tmp_path / "docs" / "examples").glob("*.toml"):
+        experiment.write_text(smaller(experiment.read_text(encoding="utf-8")), encoding="utf-8")
     (tmp_path / "pd1").symlink_to("data/pd1")
     (tmp_path / "shipped").symlink_to(ROOT / "hyperbo" / "priors" / "shipped")
     monkeypatch.chdir(tmp_path)
@@ -120,9 +125,10 @@ def page_folder(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def shown(path: Path) -> list[Step]:
-    """The steps of a page; those that another test runs say so."""
+    """The steps of a page, with a reason where another test runs one, or PyTorch is missing."""
     found = steps(path)
-    return [replace(step, not_run=step.not_run or RUN_ELSEWHERE.get(step.text, "")) for step in found]
+    lacking = "needs PyTorch" if any("import torch" in step.text for step in found) and not TORCH else ""
+    return [replace(step, not_run=step.not_run or RUN_ELSEWHERE.get(step.text, lacking)) for step in found]
 
 
 def smaller(text: str) -> str:
@@ -140,14 +146,15 @@ def run(step: Step, names: dict[str, object]) -> str:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return ""
-    done = CliRunner().invoke(app, [found for word in shlex.split(text) for found in expanded(word)])
+    done = CliRunner().invoke(
+        app, [newest_evaluation() if word == "NEWEST" else word for word in shlex.split(text)]
+    )
     error = "" if isinstance(done.exception, SystemExit | None) else f"\n{done.exception!r}"
     return f"hyperbo {text}\n{done.output}{error}" if done.exit_code else ""
 
 
-def expanded(word: str) -> list[str]:
-    """The folders that a pattern of a shell names."""
-    return sorted(map(str, Path().glob(word))) if re.fullmatch(r"[\w/]+/\*", word) else [word]
+def newest_evaluation() -> str:
+    return str(max(Path("runs/evaluation").iterdir(), key=lambda folder: folder.stat().st_mtime))
 
 
 @pytest.mark.slow
