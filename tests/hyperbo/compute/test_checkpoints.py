@@ -168,7 +168,9 @@ def test_a_training_without_the_package_says_what_is_missing(
     monkeypatch.setitem(sys.modules, "orbax", None)
     monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
     with (
-        pytest.raises(NotAvailableError, match="orbax-checkpoint: install it"),
+        pytest.raises(
+            NotAvailableError, match=r"no module orbax; pip install .hyperbo-priors\[checkpoints\]"
+        ),
         CheckpointFolder(tmp_path).open({}),
     ):
         pass
