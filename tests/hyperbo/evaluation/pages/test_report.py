@@ -336,7 +336,7 @@ def test_the_users_matplotlib_settings_do_not_reach_a_figure():
 def test_numbers_can_be_had_without_the_report_libraries():
     code = (
         "import sys\n"
-        "from hyperbo.evaluation import figures, measures, pages, prior, records\n"
+        "from hyperbo.evaluation import figures, measures, prior, records\n"
         "assert not {'matplotlib', 'jinja2', 'rich', 'jax', 'scipy'} & set(sys.modules)\n"
         "sys.modules['jinja2'] = None\n"
         "from hyperbo.errors import NotAvailableError\n"
