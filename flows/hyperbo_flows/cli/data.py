@@ -92,7 +92,7 @@ def data_list(
     data: DataDir = None,
 ) -> None:
     """List the versions in the data folder, or those published at a place."""
-    from pd1_builder.version.catalog import default_data_dir, versions
+    from pd1_builder.version.catalog import data_folder, versions
 
     if source is not None:
         from pd1_builder.distribution.addresses import place_at
@@ -102,7 +102,7 @@ def data_list(
             records = sum(entry.records.values())
             typer.echo(f"{entry.reference}  {records} records, {entry.size} bytes, revision {entry.revision}")
         return
-    root = data or default_data_dir()
+    root = data_folder(data)
     if not root.is_dir():
         typer.echo(f"the folder {root} does not exist", err=True)
         return

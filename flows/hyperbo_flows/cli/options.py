@@ -27,7 +27,12 @@ def optional(help_text: str, *names: str, **settings: Any) -> Any:
 
 
 DataDir = Annotated[
-    Path | None, optional("Data folder: the folder of dataset versions.", "--data", envvar="HYPERBO_DATA_DIR")
+    Path | None,
+    optional(
+        "Data folder: the folder of dataset versions. Default: hyperbo in the user's folder of data.",
+        "--data",
+        envvar="HYPERBO_DATA_DIR",
+    ),
 ]
 Reference = Annotated[
     str,
