@@ -23,8 +23,9 @@ from hyperbo.evaluation.figures.style import (
     svg,
 )
 from hyperbo.evaluation.measures.aggregates import Ranks
+from hyperbo.evaluation.measures.pace import Pace, times
 from hyperbo.evaluation.measures.spread import Band, percentile_band
-from hyperbo.evaluation.measures.verdict import Pace, Verdict, spans_of, times
+from hyperbo.evaluation.measures.verdict import Verdict, spans_of
 
 _FEW = 6
 
