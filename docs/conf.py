@@ -45,7 +45,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 nb_merge_streams = True
 
 html_theme = "furo"

@@ -147,7 +147,7 @@ def write_api(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     floors = load_floors()
     written = []
-    index = ["# Python", "", "What the rooms export, made of their docstrings.", ""]
+    index = ["# Python API", "", "What the rooms export, made of their docstrings.", ""]
     for floor in floors.values():
         for room in rooms(floor):
             path = folder / f"{room.path}.md"
