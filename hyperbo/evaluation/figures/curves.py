@@ -93,7 +93,7 @@ def verdict_figure(name: str, curves: Band, methods: Sequence[str], styles: Styl
                     color=styles[method].colour,
                     linestyle=(0, styles[method].dashes) if styles[method].dashes else "solid",
                     linewidth=1.0,
-                    alpha=0.6,
+                    alpha=0.85,
                     zorder=1.9,  # below the two
                     label=method if method in shown else None,
                 )
