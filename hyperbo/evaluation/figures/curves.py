@@ -23,8 +23,9 @@ from hyperbo.evaluation.figures.style import (
     svg,
 )
 from hyperbo.evaluation.measures.aggregates import Ranks
+from hyperbo.evaluation.measures.pace import Pace, times
 from hyperbo.evaluation.measures.spread import Band, percentile_band
-from hyperbo.evaluation.measures.verdict import Pace, Verdict, spans_of, times
+from hyperbo.evaluation.measures.verdict import Verdict, spans_of
 
 _FEW = 6
 
@@ -92,7 +93,7 @@ def verdict_figure(name: str, curves: Band, methods: Sequence[str], styles: Styl
                     color=styles[method].colour,
                     linestyle=(0, styles[method].dashes) if styles[method].dashes else "solid",
                     linewidth=1.0,
-                    alpha=0.6,
+                    alpha=0.85,
                     zorder=1.9,  # below the two
                     label=method if method in shown else None,
                 )

@@ -28,6 +28,8 @@ from hyperbo.evaluation.measures.study import StudyPoint
 # If largest / smallest is at least this ratio, the axis is logarithmic.
 _LOGARITHMIC_FROM = 20.0
 _CELL = 14  # points
+# Ticks that are nearer to each other, as a share of the axis, have labels that touch.
+_TOUCHING = 0.08
 
 
 def calibration_figure(name: str, calibrations: Sequence[Calibration], styles: Styles) -> str:
@@ -104,10 +106,20 @@ def study_figure(name: str, points: Sequence[StudyPoint]) -> str:
             axes.set_xlabel(quantity)
             if numbers and numbers[-1] >= _LOGARITHMIC_FROM * numbers[0] > 0:
                 axes.set_xscale("log")
-            axes.set_xticks(numbers, [f"{at:g}" for at in numbers])
+            axes.set_xticks(numbers, _apart(numbers, axes.get_xscale() == "log"))
             axes.set_xticks([], minor=True)
         draw_legend(figure, series)
         return svg(figure, name, f"Simple regret by {quantity} of {', '.join(series)}")
+
+
+def _apart(numbers: Sequence[int | float], logarithmic: bool) -> list[str]:
+    """Labels of ascending numbers on an axis; one is empty where the next would touch it."""
+    if not numbers:
+        return []
+    places = np.log10(numbers) if logarithmic else np.array(numbers, np.float64)
+    gaps = np.append(np.diff(places), np.inf)
+    gaps /= places[-1] - places[0] if len(places) > 1 else 1.0
+    return [f"{at:g}" if gap > _TOUCHING else "" for at, gap in zip(numbers, gaps, strict=True)]
 
 
 def _draw_references(axes: Axes, points: Sequence[StudyPoint], style: LineStyle) -> None:

@@ -112,11 +112,10 @@ def _said(series: str, points: Sequence[StudyPoint], regrets: RunArray) -> str:
     compared = paired_comparison(regrets, lowest.arm, highest.arm, regrets.iterations)
     if len(compared.seeds) < 2:
         told = "one seed cannot tell whether that is chance"
-    elif compared.upper < -TIE_TOLERANCE:
-        told = "more than chance explains"
     else:
-        told = "which may be chance"
-    return f"{what}, and its highest, {number(highest.median)}, at {highest.at}: {told}."
+        clear = compared.upper < -TIE_TOLERANCE
+        told = f"the 95 % interval of the difference {'excludes' if clear else 'includes'} 0"
+    return f"{what}, and its highest, {number(highest.median)}, at {highest.at}; {told}."
 
 
 def study_table(points: Sequence[StudyPoint], iterations: int) -> Table:

@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 
 from hyperbo.evaluation.figures.style import line_styles
 from hyperbo.evaluation.measures.findings import number
+from hyperbo.evaluation.measures.pace import speed
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.measures.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
-from hyperbo.evaluation.measures.verdict import speed
 from hyperbo.evaluation.pages import context, sections
 from hyperbo.evaluation.pages.opening import opening_section
 from hyperbo.evaluation.pages.words import GLOSSARY, anchor, defined

@@ -20,8 +20,8 @@ GLOSSARY: Mapping[str, str] = {
     "arm": "A method with its settings and with limits on what it may learn from, under one label.",
     "baseline": "A method that uses the training tasks simply, or not at all. A prior is worth its training "
     "where it is ahead of all of them.",
-    "ahead": "With lower mean regret, by more than chance explains: the 95 % interval of the difference, "
-    "over seeds, does not include 0. Each interval is of one comparison: of twenty, one may be wrong.",
+    "ahead": "With lower mean regret, where the 95 % interval of the difference, over seeds, excludes 0. "
+    "Each interval is of one comparison: of twenty, one may be wrong, and more of bootstraps of few seeds.",
     "final regret": "Regret after the last iteration.",
     "times sooner": "A speed-up: the iterations in which a method reaches a regret, divided into those of "
     "another method. Below one it is a slow-down, and is told as times later.",

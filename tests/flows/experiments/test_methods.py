@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hyperbo_flows.experiments.methods import method_class, method_identity, method_name
+from hyperbo_flows.experiments.methods import method_class, method_identity, method_name, method_summary
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.methods import FSBO, HNLL, METHODS
@@ -51,6 +51,14 @@ def test_a_method_of_the_working_directory_is_found_by_its_import_path(folder):
     own = method_class("own_method:Own")
     assert own.__name__ == "Own"
     assert method_name(own(5)) == "own_method:Own"
+
+
+def test_a_method_of_ones_own_is_told_by_the_first_line_of_its_docstring(folder):
+    assert method_summary(method_class("own_method:Own")()) == ""  # of a dataclass, it would be its signature
+    assert method_summary(HNLL()) == ""
+    told = OWN.replace("    size: int", '    """Tries all in turn.\n\n    Slowly.\n    """\n\n    size: int')
+    Path("told_method.py").write_text(told)
+    assert method_summary(method_class("told_method:Own")()) == "Tries all in turn."
 
 
 def test_a_method_beside_an_experiment_file_is_found(folder, monkeypatch, tmp_path_factory):

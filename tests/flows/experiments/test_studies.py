@@ -160,3 +160,10 @@ class _Own:
 
     def policy(self, fitted, task):
         return None
+
+
+def test_the_page_of_every_study_says_what_it_asks() -> None:
+    from hyperbo.evaluation.pages import opening
+
+    assert set(opening.STUDIES) == set(STUDIES)
+    assert all(words.question.endswith("?") for words in opening.STUDIES.values())

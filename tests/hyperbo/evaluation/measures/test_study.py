@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from hyperbo.evaluation.figures.diagnostics import study_figure
-from hyperbo.evaluation.measures.study import study_points, study_table
+from hyperbo.evaluation.measures.regret import simple_regrets
+from hyperbo.evaluation.measures.study import study_points, study_sentence, study_table
+from hyperbo.evaluation.pages.report import write_report
 
 SEEDS, TASKS, ITERATIONS = (0, 1, 2), ("a", "b"), 3
 
@@ -97,3 +100,46 @@ def test_every_arm_with_a_result_is_drawn(arms):
     for at in {study["at"] for study in arms.values()} - {None}:
         assert f">{at}<" in figure  # on the axis
     assert study_figure("study", points) == figure
+
+
+def test_a_study_is_told_by_its_lowest_and_its_highest_regret():
+    records, metadata = evaluation(ARMS, Y)
+    regrets = simple_regrets(records, metadata)
+    said = study_sentence(study_points(records, metadata), regrets)
+    # Regret of M with 100 points: the median of (1 + 2) / 2, (1 + 1) / 2 and (1 + 0.5) / 2.
+    assert said == (
+        "M has its lowest regret, 1, at 100, and its highest, 6.5, at 4; the 95 % interval of the difference "
+        "excludes 0."
+    )
+    alike = {"M, 4": [[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]], "M, 100": [[2.5, 1.5, 2.5], [5.0, 5.0, 5.0]]}
+    records, metadata = evaluation({name: ARMS[name] for name in alike}, alike)
+    said = study_sentence(study_points(records, metadata), simple_regrets(records, metadata))
+    assert said.endswith("the 95 % interval of the difference includes 0.")
+    records, metadata = evaluation({"R": ARMS["R"]}, Y)
+    assert study_sentence(study_points(records, metadata), simple_regrets(records, metadata)) == (
+        "No method has two values of points to compare."
+    )
+
+
+def test_with_one_seed_the_table_has_no_percentiles():
+    records, metadata = evaluation(ARMS, Y)
+    points = study_points(records[records["seed"] == 1], metadata | {"seeds": [1]})
+    table = study_table(points, ITERATIONS)
+    assert [str(column.header) for column in table.columns] == ["method", "points", "regret"]
+
+
+def test_the_page_of_a_study_opens_with_its_question_and_its_curve(tmp_path):
+    arms = {name: study | {"name": "points-per-task"} for name, study in ARMS.items() if name != "lost"}
+    records, metadata = evaluation(arms, Y)
+    facts = dict.fromkeys(("manifest_hash", "preparation", "protocol", "code_version", "command"), "text")
+    metadata |= facts | {"dataset": "pd1/mini:1.0.0", "platform": {}, "seconds": {}, "run_ids": []}
+    metadata |= {"started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:00Z"}
+    path = write_report(records, metadata, tmp_path / "r.html")
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    (title,) = root.iter("h1")
+    assert title.text == "Points per training task on pd1/mini:1.0.0"
+    text = re.sub(r"\s+", " ", "".join(root.itertext()))
+    assert "How many trials of each training task does a prior need? Section 7.4.3" in text
+    (first, *_) = (each for each in root.iter("{http://www.w3.org/2000/svg}svg") if each.get("aria-label"))
+    assert str(first.get("aria-label")).startswith("Simple regret by points")
+    assert "cannot be told whether" not in text

@@ -4,7 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
+from hyperbo.evaluation.measures.spread import student_intervals
 from hyperbo.evaluation.measures.verdict import BASELINES, verdict_of
 from hyperbo.evaluation.records.run_array import RunArray
 from hyperbo.methods import METHODS
@@ -32,17 +34,17 @@ def judge(curves, methods=None, **how):
 
 
 def by_loops(own, other, seeds):
-    """What the verdict is made of: the intervals of the difference and of the ratio, the differences."""
+    """What the verdict is made of: intervals of the mean difference, of the ratio, of each difference."""
     random = np.random.default_rng(0)
-    means, ratios, at = [], [], []
+    ratios = []
     for drawn in random.integers(seeds, size=(10_000, seeds))[:2000]:
-        means.append(np.mean([own[s].mean() - other[s].mean() for s in drawn]))
         first, second = (np.mean([curve[s] for s in drawn], axis=0) for curve in (own, other))
         target = second[-1] + 1e-9
         needed = next((t for t, regret in enumerate(first, 1) if regret <= target), np.inf)
         ratios.append(next(t for t, regret in enumerate(second, 1) if regret <= target) / needed)
-        at.append(first - second)
-    return np.quantile(means, (0.025, 0.975)), np.quantile(ratios, (0.025, 0.975)), np.array(at)
+    at = [ttest_1samp(own[:, t] - other[:, t], 0.0).confidence_interval() for t in range(ITERATIONS)]
+    mean = ttest_1samp(own.mean(axis=1) - other.mean(axis=1), 0.0).confidence_interval()
+    return mean, np.quantile(ratios, (0.025, 0.975)), np.array(at).T
 
 
 def test_a_clear_win():
@@ -63,15 +65,33 @@ def test_the_numbers_are_those_of_plain_loops():
     regrets = regrets_of({"H-NLL": QUICK, "STBO": SLOW}, spread=0.1)
     verdict = verdict_of(regrets, {"methods": {"H-NLL": {}, "STBO": {}}})
     own, other = regrets.values.mean(axis=1)
-    of_means, of_ratios, at = by_loops(own, other, 5)
+    of_mean, of_ratios, (low, high) = by_loops(own, other, 5)
+    assert (verdict.lower, verdict.upper) == pytest.approx(tuple(of_mean))
     # 2,000 of the 10,000 resamples.
-    assert (verdict.lower, verdict.upper) == pytest.approx(of_means, abs=0.01)
     assert (verdict.pace.lower, verdict.pace.upper) == pytest.approx(of_ratios, abs=0.5)
-    low, high = np.quantile(at, (0.025, 0.975), axis=0)
-    clear = np.abs(low) > 0.02
-    for t in np.flatnonzero(clear & (np.abs(high) > 0.02)):
-        assert (t + 1 in verdict.ahead_after) == (high[t] < 0)
-        assert (t + 1 in verdict.behind_after) == (low[t] > 0)
+    assert verdict.ahead_after == tuple(np.flatnonzero(high < 0) + 1)
+    assert verdict.behind_after == tuple(np.flatnonzero(low > 0) + 1)
+
+
+def test_two_equal_methods_are_told_apart_in_a_twentieth_of_evaluations_whatever_the_number_of_seeds():
+    for seeds in (2, 5):
+        lower, upper = student_intervals(np.random.default_rng(0).normal(size=(seeds, 4000)))
+        # A bootstrap has 0.48 and 0.18.
+        assert np.mean((lower > 0) | (upper < 0)) == pytest.approx(0.05, abs=0.012)
+
+
+def test_another_baseline_that_is_best_at_the_end_is_told():
+    late = np.array([*[1.0] * 11, 0.15])  # STBO is far behind, until the end
+    verdict = judge({"H-NLL": QUICK, "STBO": late, "Rand": SLOW}, spread=0.001)
+    assert (verdict.rival, verdict.pace.ratio) == ("Rand", 4)
+    assert (verdict.late.other, verdict.late.iterations, verdict.late.other_iterations) == ("STBO", 5, 12)
+    assert re.search(
+        r"\. After 12 iterations the best baseline is STBO: H-NLL reaches STBO's final regret 2\.4 times soo",
+        verdict.sentence,
+    )
+    behind = judge({"H-NLL": SLOW, "STBO": late, "Rand": SLOW + 0.2}, spread=0.001)
+    assert behind.sentence.endswith("is STBO: H-NLL never reaches STBO's final regret.")
+    assert judge({"H-NLL": QUICK, "STBO": SLOW, "Rand": SLOW + 0.1}).late is None
 
 
 def test_where_it_is_not_ahead_is_said():

@@ -140,7 +140,7 @@ def test_the_figure_of_the_verdict_comes_before_the_fold(seen):
     width, found, _ = seen
     opening = found["figures"][0]
     assert opening["label"].startswith("Simple regret by iteration")
-    assert opening["top"] + opening["height"] <= 844 if width < 500 else 800
+    assert opening["top"] + opening["height"] <= (844 if width < 500 else 800)
     # Beside the sentence on a desk, below it on a phone.
     assert (opening["left"] > width / 3) == (width > 1000)
 
