@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning reference site
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning dist reference site
 
 PYTHON ?= python3
 VENV := .venv
@@ -63,6 +63,12 @@ reference: $(READY) ## write the pages of the Python API and of the commands, in
 site: $(READY) ## build the documents as a site, offline, in build/site; the tutorial is run
 	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/site
 	@echo "build/site/index.html"
+
+dist: $(READY) ## build the wheel and the source distribution in dist/, and check them
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+	HYPERBO_DIST=dist $(BIN)/pytest -q tests/end_to_end/test_wheel.py
+	@ls -l dist
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -32,6 +32,7 @@ EXTRA_MODULES: Mapping[str, tuple[str, ...]] = {
     "flows": ("prefect",),
     "dask": ("distributed", "prefect_dask"),
     "tensorflow": ("tensorflow",),
+    "botorch": ("botorch", "gpytorch", "torch"),
     "sign": ("minisign",),
     "s3": ("s3fs",),
     "gcs": ("gcsfs",),

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
     from hyperbo.tuning.proposals import propose
     from hyperbo.tuning.region import Region
-    from hyperbo.tuning.tuner import Tuner, TuningTrial
+    from hyperbo.tuning.trial import Infeasible, TuningTrial
+    from hyperbo.tuning.tuner import Tuner
 
 __all__ = [
     "BATCH_STRATEGIES",
@@ -19,6 +20,7 @@ __all__ = [
     "Belief",
     "Choices",
     "HyperBOSampler",
+    "Infeasible",
     "Range",
     "Region",
     "Tuner",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = attach(
         "optuna.sampler": ["HyperBOSampler"],
         "proposals": ["propose"],
         "region": ["Region"],
-        "tuner": ["Tuner", "TuningTrial"],
+        "trial": ["Infeasible", "TuningTrial"],
+        "tuner": ["Tuner"],
     },
 )

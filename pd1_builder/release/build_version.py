@@ -11,6 +11,7 @@ from pathlib import Path
 from hyperbo_pipelines.run.execution import Execution
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.installation import require_extras
 from hyperbo.storage.code_version import CURATION, code_version
 from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
@@ -147,6 +148,7 @@ def build_from_recipe(
                 )
             _LOGGER.info("%s: complete already; verified, nothing to do", reference)
             return manifest
+        require_extras("build", purpose="building a version")
         with stage(target) as staging:
             options = {"recipe": recipe, "execution": execution, "max_reject_share": max_reject_share}
             builder = tfds_builder(dataset, version, data_dir=staging, **options)

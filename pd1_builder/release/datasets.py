@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.installation import require_extras
 from hyperbo.storage.paths import StrPath
 from hyperbo.storage.validation import suggestion
 from pd1_builder.builder.recipe import Recipe
@@ -61,6 +62,7 @@ def raw_folder(dataset: str, version: str, data_dir: StrPath | None) -> Path:
             f"{dataset}:{newest_shipped(dataset)}; for another one give a folder of raw files, as hyperbo "
             "collect writes it, by --raw (in Python: raw=)"
         )
+    require_extras("build", purpose="a download")
     import tensorflow_datasets as tfds
 
     tfds.disable_progress_bar()

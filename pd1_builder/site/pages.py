@@ -35,8 +35,8 @@ GENERATOR = "hyperbo data catalogue"
 TO_ROOT = "../../../"
 # As `pd1_builder.builder.features` writes it; to import that would need TFDS.
 CROISSANT_NAME = "croissant.json"
-# Headings of a card are this much lower: they stand below the page's title and the section's heading.
-_HEADING_SHIFT = 2
+# A card has its sections at level 2, below a title that is left out; here they are below a section's heading.
+_HEADING_SHIFT, _HIGHEST = 1, 3
 
 
 def render_index(catalogue: Catalogue) -> str:
@@ -249,7 +249,7 @@ def card_html(card: str) -> str:
 
 def _restrict(token: Token) -> None:
     if token.type in ("heading_open", "heading_close"):
-        token.tag = f"h{min(int(token.tag[1:]) + _HEADING_SHIFT, 6)}"
+        token.tag = f"h{min(max(int(token.tag[1:]) + _HEADING_SHIFT, _HIGHEST), 6)}"
     elif token.type in ("th_open", "td_open") and token.attrs:
         # The page's policy forbids inline styles; a class does the same.
         token.attrs = {"class": "number"} if "right" in str(token.attrs["style"]) else {}

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hyperbo_pipelines.curate.hyperparameters import codes_of
-from hyperbo_pipelines.curate.parquet import read_row_groups
+from hyperbo_pipelines.curate.parquet import read_row_groups, without_nulls
 
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
@@ -158,7 +158,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
                 name for name in file.schema_arrow.names if name.split(".")[0] in ("hyperparameters", "x")
             ]
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*_RELATIONS, "y", objective, *inputs]):
-                table = pa.Table.from_batches([batch])
+                table = without_nulls(pa.Table.from_batches([batch]))
                 if wrong := _wrong_column(table, manifest, table[objective].to_numpy()):
                     raise VersionConflictError(
                         f"{path}: column {wrong} does not follow from the raw values, the search space and "

@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
@@ -35,7 +36,7 @@ SOURCES = [
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 # Extras that bring no module of their own, or none that this project imports.
-WITHOUT_MODULES = {"gpu", "tpu", "all", "dev"}
+WITHOUT_MODULES = {"gpu", "tpu", "all", "dev", "docs"}
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_the_name_is_that_of_the_project_and_is_written_once() -> None:
 
 def test_the_extras_are_those_of_the_project_and_bring_the_modules() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert set(EXTRA_MODULES) | WITHOUT_MODULES == set(extras) | {"all", "dev"}
+    assert set(EXTRA_MODULES) | WITHOUT_MODULES == set(extras)
     providers = metadata.packages_distributions()
     for extra, modules in EXTRA_MODULES.items():
         asked = {_normal(each) for each in extras[extra]}
@@ -68,6 +69,21 @@ def test_the_extras_are_those_of_the_project_and_bring_the_modules() -> None:
             if module in providers:  # not all extras are installed for the tests
                 brought = {_normal(each) for each in providers[module]}
                 assert brought & (asked | _needed_by(asked)), (extra, module)
+
+
+def test_the_page_on_installing_has_all_extras() -> None:
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.*) \|$", page, re.MULTILINE)
+    listed = {name for names, _ in rows for name in re.findall(r"`(\w+)`", names)}
+    extras = PROJECT["optional-dependencies"]
+    assert listed == set(extras)
+    (of_all,) = [set(re.findall(r"`(\w+)`", words)) for names, words in rows if names == "`all`"]
+    assert f"{DISTRIBUTION}[{','.join(sorted(of_all))}]" == _sorted(extras["all"][0])
+
+
+def _sorted(requirement: str) -> str:
+    name, _, extras = requirement.rstrip("]").partition("[")
+    return f"{name}[{','.join(sorted(extras.split(',')))}]"
 
 
 def _normal(requirement: str) -> str:

@@ -55,8 +55,8 @@ Repeats = Annotated[
 Steps = Annotated[
     int | None,
     optional(
-        "Most Adam steps of methods that pre-train by NLL: a multiple of 100 (500 at the paper's settings), "
-        "or fewer.",
+        "Most Adam steps of methods that pre-train by NLL, such as H-NLL: a multiple of 100 (500 at the "
+        "paper's settings), or fewer. Refused where no method does; RFGP, MIMO and MAF train in another way.",
         min=1,
     ),
 ]

@@ -91,6 +91,8 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
     lowest_mean = table.groupby("iteration")["mean"].transform("min") == table["mean"]
     ranks = rank_methods(compared)
     per_seed = mean_over_tasks(compared)
+    # One seed has no spread to show.
+    sliced = sorted({1, compared.iterations}) if len(compared.seeds) > 1 else []
     return {
         "budgets": budgets,
         "regret_rows": rows_by(table.assign(lowest=lowest, lowest_mean=lowest_mean), "method"),
@@ -101,8 +103,7 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
         "regret_figure": figures.regret_figure("regret", regret_curves(compared), methods, styles),
         "rank_figure": figures.rank_figure("ranks", ranks, methods, styles),
         "slice_figures": [
-            (t, figures.slice_figure(f"slice-{t}", per_seed[:, :, t - 1], methods, styles, t))
-            for t in sorted({1, compared.iterations})
+            (t, figures.slice_figure(f"slice-{t}", per_seed[:, :, t - 1], methods, styles, t)) for t in sliced
         ],
     }
 

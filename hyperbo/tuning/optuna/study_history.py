@@ -19,6 +19,7 @@ from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning.optuna.codes import codes_of
 from hyperbo.tuning.region import coordinates
+from hyperbo.tuning.trial import warped
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ PROPOSED = "hyperbo:proposed"
 TOLD = "hyperbo:told"
 # User attribute of a failed trial whose hyperparameters are not the cause.
 FAILED = "hyperbo:failed"
+# User attribute: why a trial has no result, for a reader.
+REASON = "hyperbo:reason"
 # How long a trial waits for the values of earlier trials; after that time their processes count as killed.
 _PATIENCE, _POLL = timedelta(seconds=10), 0.02
 
@@ -67,24 +70,6 @@ def history_of(
         for rows in (placed, list(_placed(pending, space)))
     )
     return History(x, np.array([_warped(each, warping) for each, _ in placed], np.float64), running)
-
-
-def warped(warping: OutputWarping, value: float, where: str = "") -> float:
-    """A raw objective value as the value that is maximised.
-
-    Raises:
-      InvalidInputError: the warping is not defined at the value.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        y = float(warping.warp(np.array([value], np.float64))[0])
-    if not math.isfinite(y):
-        loss = "tell an error rate or a loss, which is not negative"
-        raise InvalidInputError(
-            f"the prior's output warping {warping.name} is not defined at the objective {value}",
-            where=where,
-            fix=loss if warping.name == "negative_log" else "tell a finite number",
-        )
-    return y
 
 
 def wait_for_others(study: Study, trial: FrozenTrial) -> None:

@@ -206,7 +206,7 @@ def test_the_card_is_shown_without_its_header_and_title(place: Path) -> None:
     page = Page(place / PAGE)
     card = page.source.partition('<div class="card">')[2]
     assert '<a href="https://example.org/" rel="noopener noreferrer">a link</a>' in card
-    assert "<h4>Reading</h4>" in card
+    assert "<h3>Reading</h3>" in card
     assert '<td class="number">warped</td>' in card
     assert "license:" not in page.source
     assert "pd1/mini 1.1.0" not in page.words

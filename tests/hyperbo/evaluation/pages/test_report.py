@@ -250,6 +250,34 @@ def test_the_smallest_evaluation_has_a_report(records, metadata, tmp_path):
     assert "Only Rand completed a task, so there is nothing to compare it with." in text
 
 
+def test_one_seed_shows_no_spread(records, losses, metadata, tmp_path):
+    metadata |= {"tasks": metadata["tasks"][:2], "seeds": [1]}
+    own, lost = (
+        frame[(frame["seed"] == 1) & frame["task"].isin(["", *metadata["tasks"]])]
+        for frame in (records, losses)
+    )
+    page = write_report(own, metadata, tmp_path / "r.html", losses=lost).read_text(encoding="utf-8")
+    text = text_of(ElementTree.fromstring(page))
+    assert "With one seed it cannot be told whether H-NLL is ahead of" in text
+    # Shares of runs, which are of several tasks, have a spread all the same.
+    before, _, after = text[: text.rindex("What the words mean")].partition("Iterations after which half")
+    said = before + after.partition("Comparisons")[2]
+    assert not re.search(r"percentile|±|\[[^]]*[\d,]|median over .{,2}seed|over 1 seed|bootstrap", said)
+    assert "Mean simple regret of each seed" not in page
+
+
+def test_a_ratio_below_one_is_a_slow_down(records, metadata, tmp_path):
+    rows = records[records["method"].isin(["H-NLL", "Rand"]) & (records["task"] == "digits-cnn-32")].copy()
+    # Rand ends at a regret of 0.5 from its second iteration on; H-NLL passes it in its fifth.
+    sooner = rows["iteration"] >= np.where(rows["method"] == "Rand", 2, 5)
+    rows["y"] = rows["y_max"] - np.where(sooner, np.where(rows["method"] == "Rand", 0.5, 0.4), 2.0)
+    metadata |= {"methods": {"H-NLL": {}, "Rand": {}}, "tasks": ["digits-cnn-32"]}
+    path = write_report(rows, metadata, tmp_path / "r.html")
+    text = text_of(ElementTree.fromstring(path.read_text(encoding="utf-8")))
+    assert "median over tasks: slow-down 2.5." in text
+    assert "digits-cnn-32Rand25slow-down 2.5" in text
+
+
 def test_bad_input_leaves_no_page(records, metadata, tmp_path):
     with pytest.raises(InvalidInputError, match="dataset: the field is missing"):
         write_report(records, {k: v for k, v in metadata.items() if k != "dataset"}, tmp_path / "r.html")
