@@ -53,7 +53,7 @@ LABEL org.opencontainers.image.title="hyperbo" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 
-# The number is fixed, for volumes outlive an image; kubernetes/ and compose.yaml rely on it.
+# The number is fixed, because volumes outlive an image; kubernetes/ and compose.yaml rely on it.
 RUN groupadd --gid 10001 hyperbo \
     && useradd --uid 10001 --gid hyperbo --no-log-init --no-create-home --home-dir /srv/hyperbo hyperbo \
     && install --directory --owner hyperbo --group hyperbo /srv/hyperbo

@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning benchmark-page reference
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning benchmark-page dist reference site
 
 PYTHON ?= python3
 VENV := .venv
@@ -60,8 +60,18 @@ bench-prior-worth: $(READY) ## how many tasks and trials a prior needs to help
 benchmark-page: $(READY) ## write docs/benchmarks.md from the records of benchmarks
 	$(BIN)/python -m benchmarks.page docs/benchmarks.md
 
-reference: $(READY) ## write the API reference, pages in Markdown, to build/reference
-	$(BIN)/python docs/reference.py build/reference
+reference: $(READY) ## write the pages of the Python API and of the commands, in Markdown, to docs/generated
+	$(BIN)/python docs/reference.py docs/generated
+
+site: $(READY) ## build the documents as a site, offline, in build/site; the tutorial is run
+	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/site
+	@echo "build/site/index.html"
+
+dist: $(READY) ## build the wheel and the source distribution in dist/, and check them
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+	HYPERBO_DIST=dist $(BIN)/pytest -q tests/end_to_end/test_wheel.py
+	@ls -l dist
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

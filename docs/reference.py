@@ -1,13 +1,16 @@
-"""The API reference: a Markdown page for each room, made from its `__all__` and its docstrings.
+"""The generated pages of the documents: the API reference and the command reference, in Markdown.
 
     python docs/reference.py FOLDER
 
-No module of the project is imported, so this needs neither Beam nor Prefect and takes about two seconds.
+The API reference has a page for each room, made from its `__all__` and its docstrings; nothing is imported.
+The command reference is what Typer writes of the command `hyperbo`. Both take a few seconds.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +25,9 @@ FLOORS = {
     "pd1_builder": ROOT / "pd1_builder",
     "hyperbo_flows": ROOT / "flows" / "hyperbo_flows",
 }
+
+# Code stays as it is; elsewhere in the text of a help, Markdown would take `<name>` for HTML.
+_CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`|^```(?:.*\n)+?```$)|<", re.M)
 
 
 def load_floors() -> dict[str, griffe.Module]:
@@ -136,14 +142,12 @@ def _item(item: griffe.DocstringElement) -> str:
     return f"- `{name}`: {text}" if name else f"- {text}"
 
 
-def write(folder: Path) -> list[Path]:
-    """Write all pages, and `index.md` that lists them."""
+def write_api(folder: Path) -> list[Path]:
+    """Write the page of each room, and `index.md` that lists them."""
     folder.mkdir(parents=True, exist_ok=True)
     floors = load_floors()
-    written, index = (
-        [],
-        ["# API reference", "", "What the rooms export. `make reference` writes these pages.", ""],
-    )
+    written = []
+    index = ["# Python API", "", "What the rooms export, made of their docstrings.", ""]
     for floor in floors.values():
         for room in rooms(floor):
             path = folder / f"{room.path}.md"
@@ -155,7 +159,18 @@ def write(folder: Path) -> list[Path]:
     return written
 
 
+def write_commands(folder: Path) -> Path:
+    """Write `commands.md`: usage, arguments and options of every command."""
+    typer = [sys.executable, "-m", "typer", "hyperbo_flows.cli.main", "utils", "docs", "--name", "hyperbo"]
+    done = subprocess.run(typer, capture_output=True, text=True, check=True, cwd=ROOT)
+    path = folder / "commands.md"
+    text = _CODE_OR_MARKUP.sub(lambda found: found[1] or r"\<", done.stdout)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python docs/reference.py FOLDER")
-    print(f"{len(write(Path(sys.argv[1])))} pages in {sys.argv[1]}")
+    target = Path(sys.argv[1])
+    print(f"{len(write_api(target / 'api')) + 1} pages in {target}, and {write_commands(target)}")

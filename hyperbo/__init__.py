@@ -3,9 +3,15 @@
 `load_prior` and `Tuner` are all that is needed to tune a model with a pre-trained prior.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
-import lazy_loader
+if not (3, 11) <= sys.version_info < (3, 13):
+    raise ImportError(
+        f"Python 3.11 or 3.12 is needed, and this is {sys.version.split()[0]}; install it with one of these"
+    )
+
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.names import load_prior
@@ -14,6 +20,4 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Tuner", "__version__", "load_prior"]
 # Imported when they are used: most of the package needs neither JAX nor Optuna.
-__getattr__, __dir__, _ = lazy_loader.attach(
-    __name__, submod_attrs={"priors.names": ["load_prior"], "tuning.tuner": ["Tuner"]}
-)
+__getattr__, __dir__ = attach(__name__, {"priors.names": ["load_prior"], "tuning.tuner": ["Tuner"]})

@@ -58,6 +58,18 @@ class NotAvailableError(HyperBOError, LookupError):
     """A dataset, version, prior or optional dependency that is not here; the message says how to get it."""
 
 
+class MissingExtraError(NotAvailableError, ImportError):
+    """A module of an optional extra that is not installed; the message has the command that installs it.
+
+    Args:
+      what: what needs the module, and the command.
+      name: the module.
+    """
+
+    def __init__(self, what: str, name: str = "") -> None:
+        ImportError.__init__(self, what, name=name)
+
+
 class UnreachableError(NotAvailableError):
     """A source that cannot be read now, and perhaps can be in a minute: of a network, a server, a disk.
 

@@ -6,25 +6,28 @@ TensorFlow, nor anything else of the `build` extra. Only building does.
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
-from pd1_builder.compare.diff import Diff, diff
-from pd1_builder.read.load import load
-from pd1_builder.version.manifest import Manifest
-from pd1_builder.version.verification import verify
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.bo_runs.recipe import record_runs
+    from pd1_builder.compare.diff import Diff, diff
+    from pd1_builder.read.load import load, load_frame
     from pd1_builder.release.build_version import build
     from pd1_builder.release.next_version import add
+    from pd1_builder.version.manifest import Manifest
+    from pd1_builder.version.verification import verify
 
-__all__ = ["Diff", "Manifest", "add", "build", "diff", "load", "record_runs", "verify"]
+__all__ = ["Diff", "Manifest", "add", "build", "diff", "load", "load_frame", "record_runs", "verify"]
 # Imported when they are used: the parsers of raw files are needed only to build a version.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "bo_runs.recipe": ["record_runs"],
+        "compare.diff": ["Diff", "diff"],
+        "read.load": ["load", "load_frame"],
         "release.build_version": ["build"],
         "release.next_version": ["add"],
+        "version.manifest": ["Manifest"],
+        "version.verification": ["verify"],
     },
 )

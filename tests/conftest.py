@@ -45,6 +45,15 @@ hypothesis.settings.load_profile("project")
 gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the data folder of the user who runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("HYPERBO_DATA_DIR", raising=False)
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("share")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Prefect's embedded server, for all tests of a process; and a copy of its database, migrated and empty.

@@ -74,7 +74,7 @@ class NearestNeighbourPolicy:
 
 @dataclass(frozen=True)
 class NearestNeighbour:
-    """Settings of the method.
+    """Expects at a candidate the mean value of its nearest neighbours in the training tasks.
 
     Attributes:
       count: neighbours that are averaged over.

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.bayesopt.history import History
@@ -35,9 +35,9 @@ __all__ = [
     "tune",
 ]
 # Imported when they are used: a simulation of recorded trials needs no online methods.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "history": ["History"],
         "journal": ["Journal", "OnlineTrial", "RunName"],
         "offline": ["Run", "Simulation", "run_records", "simulate"],

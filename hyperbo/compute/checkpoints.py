@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError, require_positive
+from hyperbo.errors import InvalidInputError, VersionConflictError, require_positive
+from hyperbo.installation import require_extras
 
 
 def checkpoints_available() -> bool:
@@ -50,13 +51,12 @@ class CheckpointFolder:
           identity: all that the result depends on, as JSON.
 
         Raises:
-          NotAvailableError: orbax-checkpoint is not installed.
+          MissingExtraError: orbax-checkpoint is not installed.
         """
-        try:
-            # It takes half a second to import, and only those who ask for checkpoints need it.
-            from orbax import checkpoint
-        except ImportError as error:
-            raise NotAvailableError("checkpoints need the package orbax-checkpoint: install it") from error
+        require_extras("checkpoints", purpose="a checkpoint")
+        # It takes half a second to import, and only those who ask for checkpoints need it.
+        from orbax import checkpoint
+
         options = checkpoint.CheckpointManagerOptions(max_to_keep=1, enable_async_checkpointing=False)
         with checkpoint.CheckpointManager(self.path.absolute(), options=options) as manager:
             yield Checkpoints(self, manager, json.loads(json.dumps(identity)))

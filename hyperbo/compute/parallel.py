@@ -61,7 +61,7 @@ def batched(function: Callable[..., Any], *, shared: int = 0, at_once: bool = Tr
 
     An accelerator computes its part of the batch at once. A CPU device goes through it one element at a time,
     which was measured faster: small matrices stay in the cache, no element waits for the slowest line
-    search, and the result does not depend on the rest of the batch (docs/decisions/cpu-factorisation.md).
+    search, and the result does not depend on the rest of the batch.
 
     Args:
       function: acts on one element of the batch.

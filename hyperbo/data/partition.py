@@ -4,8 +4,9 @@ The paper names the idea and leaves the strategy open. Here each cell is the set
 representative; a task's value in a cell is the mean of its observations there; cells that the same tasks have
 observed form a matched block. Two strategies give representatives: k-means, and a covering tree, after
 Terenin et al., "Numerically Stable Sparse Gaussian Processes via Minimum Separation using Cover Trees".
-Example: docs/examples/unmatched_data.py; measured on PD1 mini: benchmarks/partition.py.
 """
+
+# Example: docs/examples/unmatched_data.py; measured on PD1 mini: benchmarks/partition.py.
 
 from __future__ import annotations
 

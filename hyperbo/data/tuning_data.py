@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -156,10 +157,12 @@ class TuningData:
         """Raise an InvalidInputError where a name is no task."""
         unknown = sorted(set(names) - {task.name for task in self.tasks})
         if unknown:
+            known = [task.name for task in self.tasks]
+            near = [f"did you mean {name!r}? " for name in get_close_matches(unknown[0], known, n=1)]
             raise InvalidInputError(
                 f"no task {', '.join(map(repr, unknown))}",
                 where=self.provenance.dataset,
-                fix=f"use some of {', '.join(task.name for task in self.tasks)}",
+                fix=f"{''.join(near)}use some of {', '.join(known)}",
             )
 
     @property

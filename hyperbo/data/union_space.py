@@ -1,7 +1,6 @@
-"""Tasks whose ranges differ: one search space around all of theirs, the paper's Case I.
+"""Tasks whose ranges differ: one search space around all of theirs, the paper's Case I."""
 
-Example: docs/examples/unmatched_data.py.
-"""
+# Example: docs/examples/unmatched_data.py.
 
 from __future__ import annotations
 

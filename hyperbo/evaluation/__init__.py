@@ -6,7 +6,7 @@ HTML), `prior` (what the page of a prior shows).
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.evaluation.figures.diagnostics import heat_map, study_figure
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.survey import gains, rank_correlations, survey_markdown, survey_tasks
     from hyperbo.evaluation.measures.tables import summary_frame, summary_table
+    from hyperbo.evaluation.measures.verdict import Verdict, verdict_of
     from hyperbo.evaluation.pages.arena import write_arena_page
     from hyperbo.evaluation.pages.prior import write_prior_page
     from hyperbo.evaluation.pages.report import write_report
@@ -39,6 +40,7 @@ __all__ = [
     "PriorView",
     "PromotionDecision",
     "RunArray",
+    "Verdict",
     "comparable",
     "correlate_losses",
     "decide_promotion",
@@ -70,6 +72,7 @@ __all__ = [
     "summary_table",
     "survey_markdown",
     "survey_tasks",
+    "verdict_of",
     "view_prior",
     "write_arena_page",
     "write_losses",
@@ -79,9 +82,9 @@ __all__ = [
     "write_report",
 ]
 # Imported when they are used: records need neither JAX, matplotlib nor Jinja.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "figures.diagnostics": ["heat_map", "study_figure"],
         "figures.online": ["online_figure"],
         "figures.style": ["line_styles"],
@@ -96,6 +99,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "measures.study": ["study_points", "study_table"],
         "measures.survey": ["gains", "rank_correlations", "survey_markdown", "survey_tasks"],
         "measures.tables": ["summary_frame", "summary_table"],
+        "measures.verdict": ["Verdict", "verdict_of"],
         "pages.arena": ["write_arena_page"],
         "pages.prior": ["write_prior_page"],
         "pages.report": ["write_report"],

@@ -1,7 +1,6 @@
-"""The table prior: a mean and a covariance written down for every candidate of a finite domain.
+"""The table prior: a mean and a covariance written down for every candidate of a finite domain."""
 
-Example: docs/examples/table_prior.py.
-"""
+# Example: docs/examples/table_prior.py.
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class NLLTraining:
         (`hyperbo.pretrain.convergence`); None: the learning rate stays as it is for all steps.
       precision: of the steps, their parameters, covariances and losses; a trained model is float64 either
         way. float32 is faster; its rounding asks for jitter where the noise variance is very small
-        beside the signal variance, which is reported (docs/decisions/method-choices.md).
+        beside the signal variance, which is reported.
     """
 
     steps: int = 5_000

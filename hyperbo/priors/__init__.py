@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.catalog import add_prior, hold_back, promote, roll_back
@@ -32,9 +32,9 @@ __all__ = [
     "trained_prior",
 ]
 # Imported when they are used: a list of priors needs no losses.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "catalog": ["add_prior", "hold_back", "promote", "roll_back"],
         "file": ["Prior", "PriorDescription", "read_prior", "save_prior", "trained_prior"],
         "history": ["Line", "PriorDecision"],

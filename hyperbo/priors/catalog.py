@@ -6,6 +6,7 @@ that can change is `current.json`, which is replaced as a whole.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.staging import lock, publish, stage
 
 
-def add_prior(catalog: Path, line: str, folder: Path) -> str:
+def add_prior(catalog: str | os.PathLike[str], line: str, folder: str | os.PathLike[str]) -> str:
     """Add a prior to a line as a candidate. Adding it again changes nothing.
 
     Args:
@@ -37,7 +38,7 @@ def add_prior(catalog: Path, line: str, folder: Path) -> str:
     """
     home = line_folder(catalog, line)
     read_prior(folder)
-    contents = [(folder / name).read_bytes() for name in PRIOR_FILES]
+    contents = [(Path(folder) / name).read_bytes() for name in PRIOR_FILES]
     prior_id = content_id(contents)
     target = home / prior_id
     with _locked(home), stage(target) as staging:
@@ -50,7 +51,7 @@ def add_prior(catalog: Path, line: str, folder: Path) -> str:
 
 
 def promote(
-    catalog: Path,
+    catalog: str | os.PathLike[str],
     line: str,
     prior_id: str,
     reason: str,
@@ -85,7 +86,7 @@ def promote(
 
 
 def hold_back(
-    catalog: Path,
+    catalog: str | os.PathLike[str],
     line: str,
     prior_id: str,
     reason: str,
@@ -97,7 +98,7 @@ def hold_back(
     return _record(catalog, line, prior_id, "held_back", reason, evidence, since)
 
 
-def roll_back(catalog: Path, line: str, reason: str = "") -> str:
+def roll_back(catalog: str | os.PathLike[str], line: str, reason: str = "") -> str:
     """Put the previous prior back in service; a second roll-back goes one prior further back.
 
     Args:
@@ -128,7 +129,7 @@ def roll_back(catalog: Path, line: str, reason: str = "") -> str:
 
 
 def _record(
-    catalog: Path,
+    catalog: str | os.PathLike[str],
     line: str,
     prior_id: str,
     action: Action,

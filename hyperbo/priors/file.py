@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +17,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from hyperbo.data.search_space import SearchSpace
+from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.gp.gaussian_process import Architecture, GaussianProcess, initialise
 from hyperbo.gp.numerics import double_precision
@@ -52,6 +55,8 @@ class PriorDescription:
       largest_jitter: largest relative jitter that a factorisation needed, as in `Pretrained`.
       seconds: duration of the training.
       code_version: of the code that trained it.
+      objective_range: lowest and highest raw objective of the training tasks; None where a prior was written
+        before this was known.
     """
 
     method: str
@@ -69,6 +74,7 @@ class PriorDescription:
     largest_jitter: float
     seconds: float
     code_version: str
+    objective_range: tuple[float, float] | None = None
 
     @property
     def fall(self) -> Fall | None:
@@ -94,6 +100,16 @@ class Prior:
     def identity(self) -> str:
         """16 hexadecimal digits of the SHA-256 of its arrays, which tell it from other priors."""
         return hashlib.sha256(save_arrays(_named_arrays(self.gp))).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        about = self.description
+        parameters = (f"{each.name} ({each.summary})" for each in about.search_space.parameters)
+        direction = output_warping(about.output_warping).direction
+        return (
+            f"Prior {self.identity}: {about.method} on {len(about.training_tasks)} tasks of {about.dataset}\n"
+            f"  tunes {', '.join(parameters)}\n"
+            f"  to {direction} an objective, warped by {about.output_warping}"
+        )
 
 
 def trained_prior(
@@ -134,8 +150,16 @@ def trained_prior(
         largest_jitter=trained.largest_jitter,
         seconds=trained.seconds,
         code_version=code_version,
+        objective_range=_range_of([task.objective for task in data.tasks]),
     )
     return Prior(trained.gp, description)
+
+
+def _range_of(objectives: Sequence[np.ndarray]) -> tuple[float, float] | None:
+    """The lowest and the highest finite value of some arrays; None where there is none."""
+    values = np.concatenate(objectives)
+    found = values[np.isfinite(values)]
+    return (float(found.min()), float(found.max())) if len(found) else None
 
 
 def _named_arrays(gp: GaussianProcess) -> dict[str, np.ndarray]:
@@ -166,7 +190,7 @@ def _differences(arrays: dict[str, np.ndarray], expected: dict[str, jax.ShapeDty
 
 
 @double_precision
-def save_prior(folder: Path, prior: Prior) -> None:
+def save_prior(folder: str | os.PathLike[str], prior: Prior) -> None:
     """Write a prior as two files. The description is written last, and holds the hash of the arrays.
 
     So a folder without a description is incomplete, and arrays that were replaced are noticed.
@@ -178,6 +202,7 @@ def save_prior(folder: Path, prior: Prior) -> None:
     Raises:
       InvalidInputError: the model has another architecture than its description; nothing is written.
     """
+    folder = Path(folder)
     named = _named_arrays(prior.gp)
     differences = _differences(named, _named_leaves(_template(prior.description)))
     if differences:
@@ -196,7 +221,7 @@ def save_prior(folder: Path, prior: Prior) -> None:
 
 
 @double_precision
-def read_prior(folder: Path) -> Prior:
+def read_prior(folder: str | os.PathLike[str]) -> Prior:
     """Read what `save_prior` wrote; predictions are equal to the last bit. For names see `load_prior`.
 
     Raises:
@@ -204,7 +229,7 @@ def read_prior(folder: Path) -> Prior:
       InvalidInputError: a file cannot be read or lacks a field, or the arrays are not those described.
       VersionConflictError: the format is another, or an array is missing, unknown or of another shape.
     """
-    arrays_path, path = (folder / name for name in PRIOR_FILES)
+    arrays_path, path = (Path(folder) / name for name in PRIOR_FILES)
     for needed in (path, arrays_path):
         if not needed.is_file():
             raise NotAvailableError(f"{folder} holds no {needed.name}: the prior is missing or not complete")

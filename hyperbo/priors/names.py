@@ -9,11 +9,13 @@ content. `current.json` names the prior in service and holds the decisions that 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.priors.file import PRIOR_FILES, Prior, read_prior
@@ -22,29 +24,37 @@ from hyperbo.storage.atomic import user_folder
 
 SHIPPED = Path(__file__).parent / "shipped"
 CURRENT_NAME = "current.json"
+# By what name the universal prior is asked for, which is no prior of a catalogue.
+UNIVERSAL = "universal"
+_FEW = 5
 LINE_NAME = re.compile(r"[a-z0-9_-]+/[a-z0-9_-]+")
 _ID_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
-def load_prior(reference: str | Path, catalog: Path | None = None) -> Prior:
-    """Load a prior by its name or its folder.
+def load_prior(
+    reference: Prior | str | os.PathLike[str] | Any, catalog: str | os.PathLike[str] | None = None
+) -> Prior:
+    """Load a prior by its name or its folder; a loaded prior is returned as it is.
 
     Args:
-      reference: as in `find_prior`.
+      reference: as in `find_prior`, or a loaded prior.
       catalog: folder of priors in which to look first; None: the default one.
 
     Raises:
       NotAvailableError: there is no such folder, line or prior, or the folder holds no complete prior.
-      InvalidInputError: the reference is malformed or fits several priors, or a file is damaged.
+      InvalidInputError: the reference is nothing of that, is malformed or fits several priors, or a file is
+        damaged.
       VersionConflictError: a file has another format.
 
     >>> load_prior("pd1-mini/h-ekl").description.search_space.names
     ('learning_rate', 'power', 'momentum', 'decay_steps_factor')
     """
-    return read_prior(find_prior(reference, catalog))
+    return reference if isinstance(reference, Prior) else read_prior(find_prior(reference, catalog))
 
 
-def find_prior(reference: str | Path, catalog: Path | None = None) -> Path:
+def find_prior(
+    reference: str | os.PathLike[str] | Any, catalog: str | os.PathLike[str] | None = None
+) -> Path:
     """Find the folder of a prior.
 
     Args:
@@ -53,19 +63,24 @@ def find_prior(reference: str | Path, catalog: Path | None = None) -> Path:
       catalog: folder of priors in which to look before those shipped with the package; None: the default one.
 
     Raises:
-      NotAvailableError: there is no such folder, line or prior. The message lists the lines.
-      InvalidInputError: the reference is malformed or fits several priors, or a file is damaged.
+      NotAvailableError: there is no such folder, line or prior. The message has the nearest names.
+      InvalidInputError: the reference is no text and no path, is malformed or fits several priors, or a file
+        is damaged.
       VersionConflictError: a file has another format.
     """
-    if Path(reference).is_dir():
-        return Path(reference)
-    text = str(reference)
+    if not isinstance(reference, str | os.PathLike):
+        raise InvalidInputError(
+            f"prior = {reference!r:.60}",
+            fix="give a name such as 'pd1-mini/h-ekl', the folder of a prior, a loaded prior, or 'universal'",
+        )
+    text = os.fspath(reference)
+    folder = Path(text).expanduser()
+    if folder.exists():
+        return _prior_there(folder)
     line = text.partition("@")[0]
     known = {name for root in catalogs(catalog) for name in lines(root)}
-    if not LINE_NAME.fullmatch(line):
-        raise NotAvailableError(
-            f"no folder {text}, and no name of a prior; names are such as {listed(sorted(known))}"
-        )
+    if line not in known:
+        raise NotAvailableError(_unknown(text, sorted(known)))
     missing: NotAvailableError | None = None
     for root in catalogs(catalog):
         if line in lines(root):
@@ -74,10 +89,39 @@ def find_prior(reference: str | Path, catalog: Path | None = None) -> Path:
             except NotAvailableError as error:
                 # A line that has only candidates does not hide the one shipped.
                 missing = missing or error
-    raise missing or NotAvailableError(f"no prior {text}; the lines are {listed(sorted(known))}")
+    assert missing is not None
+    raise missing
 
 
-def prior_folder(catalog: Path, reference: str) -> Path:
+def _prior_there(folder: Path) -> Path:
+    """The folder of a prior, or an error that says which folder was meant."""
+    if (folder / PRIOR_FILES[1]).is_file():
+        return folder
+    meant = folder.parent if folder.name in PRIOR_FILES else next(folder.glob(f"*/{PRIOR_FILES[1]}"), folder)
+    found = meant if meant.is_dir() else meant.parent
+    raise NotAvailableError(
+        f"{folder} is no folder of a prior, which holds {' and '.join(PRIOR_FILES)}; "
+        + (f"give {found}" if found != folder else "`hyperbo prior list` lists the priors there are")
+    )
+
+
+def _unknown(text: str, known: Sequence[str]) -> str:
+    """What to say where there is no prior of a name."""
+    if text == UNIVERSAL:
+        return (
+            "the universal prior is in no catalogue: it is for spaces that no prior knows; "
+            "use it as `hyperbo tune --prior universal` or as hyperbo.Tuner('universal', space={...})"
+        )
+    line = text.partition("@")[0]
+    # A user may leave the first half out.
+    halves = {name.partition("/")[2]: name for name in known}
+    near = difflib.get_close_matches(line, [*known, *halves], n=2, cutoff=0.65)
+    meant = list(dict.fromkeys(halves.get(name, name) for name in near))
+    said = f"did you mean {' or '.join(meant)}?" if meant else f"some there are: {listed(known[:_FEW])};"
+    return f"there is no prior {text!r}, and no such folder; {said} `hyperbo prior list` lists all"
+
+
+def prior_folder(catalog: str | os.PathLike[str], reference: str) -> Path:
     """Find the folder of a prior in one catalogue, by `<line>` or `<line>@<first digits of an identifier>`.
 
     Raises:
@@ -105,7 +149,9 @@ def prior_folder(catalog: Path, reference: str) -> Path:
     return entry(folder, fitting[0] if fitting else prefix)
 
 
-def decisions_on(reference: str | Path, catalog: Path | None = None) -> tuple[PriorDecision, ...]:
+def decisions_on(
+    reference: str | os.PathLike[str], catalog: str | os.PathLike[str] | None = None
+) -> tuple[PriorDecision, ...]:
     """The decisions on a prior of a catalogue, oldest first; none for a prior given by its folder.
 
     Args:
@@ -119,15 +165,15 @@ def decisions_on(reference: str | Path, catalog: Path | None = None) -> tuple[Pr
     ['promoted']
     """
     folder = find_prior(reference, catalog)
-    if Path(reference).is_dir() or not (folder.parent / CURRENT_NAME).is_file():
+    if Path(reference).expanduser().is_dir() or not (folder.parent / CURRENT_NAME).is_file():
         return ()
     history = read_line(folder.parents[2], "/".join(folder.parts[-3:-1])).history
     return tuple(each for each in history if each.prior == folder.name)
 
 
-def catalogs(catalog: Path | None = None) -> tuple[Path, ...]:
+def catalogs(catalog: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
     """The catalogues in which priors are looked up by name, in this order."""
-    return (catalog or default_prior_dir(), SHIPPED)
+    return (default_prior_dir() if catalog is None else Path(catalog), SHIPPED)
 
 
 def default_prior_dir() -> Path:
@@ -137,7 +183,7 @@ def default_prior_dir() -> Path:
     return user_folder() / "priors"
 
 
-def read_line(catalog: Path, line: str) -> Line:
+def read_line(catalog: str | os.PathLike[str], line: str) -> Line:
     """Read which prior of a line is in service, and the decisions so far.
 
     Raises:
@@ -155,14 +201,14 @@ def read_line(catalog: Path, line: str) -> Line:
     return from_json(line, content, where=str(path))
 
 
-def lines(catalog: Path) -> tuple[str, ...]:
+def lines(catalog: str | os.PathLike[str]) -> tuple[str, ...]:
     """Names of the lines of a catalogue, sorted; a line has a prior or a history."""
-    folders = [folder for folder in catalog.glob("*/*") if _is_line(folder)]
+    folders = [folder for folder in Path(catalog).glob("*/*") if _is_line(folder)]
     names = (folder.relative_to(catalog).as_posix() for folder in folders)
     return tuple(sorted(name for name in names if LINE_NAME.fullmatch(name)))
 
 
-def line_folder(catalog: Path, line: str) -> Path:
+def line_folder(catalog: str | os.PathLike[str], line: str) -> Path:
     """The folder of a line, which need not exist; a malformed name raises an InvalidInputError."""
     if not LINE_NAME.fullmatch(line):
         raise InvalidInputError(
@@ -170,10 +216,10 @@ def line_folder(catalog: Path, line: str) -> Path:
             fix="write two names of small letters, digits, - and _, joined by /, such as pd1-mini/h-nll",
         )
     # Absolute, because a worker may run in another folder.
-    return catalog.absolute() / line
+    return Path(catalog).absolute() / line
 
 
-def known_line(catalog: Path, line: str) -> Path:
+def known_line(catalog: str | os.PathLike[str], line: str) -> Path:
     """The folder of an existing line.
 
     Raises:

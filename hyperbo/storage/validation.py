@@ -139,10 +139,23 @@ def one_of(names: Iterable[str]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in known:
-            raise InvalidInputError(f"unknown name {name!r}", fix=_suggestion(name, known))
+            raise InvalidInputError(f"unknown name {name!r}", fix=suggestion(name, known))
         return name
 
     return AfterValidator(check)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What to write in place of a name that is not known: the nearest one, and all.
+
+    >>> suggestion("observd", ("observed", "paper"))
+    "did you mean 'observed'? use observed, paper"
+    """
+    known = tuple(known)
+    if not known:
+        return "leave it out: there is nothing to set here"
+    near = get_close_matches(name[:_LONGEST_VALUE], known, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + f"use {', '.join(known)}"
 
 
 def distinct(values: Any) -> Any:
@@ -186,7 +199,7 @@ def _explained(
     if found["type"] in _UNKNOWN_KEY:
         place, key = field_path(*at, *steps[:-1]), str(steps[-1])
         what = f"unknown key {printable(repr(key), _LONGEST_VALUE)}"
-        fix = _suggestion(key, _keys(kind, steps[:-1]))
+        fix = suggestion(key, _keys(kind, steps[:-1]))
         if len(steps) > 1 and not at and where.endswith(".toml") and key in _members(kind):
             fix = "write it before the first table: it is a field of the file as a whole"
     elif found["type"] == "missing":
@@ -251,10 +264,3 @@ def _bare(kind: Any) -> Any:
         return _bare(get_args(kind)[0])
     members = [each for each in get_args(kind) if each is not type(None)]
     return _bare(members[0]) if type(None) in get_args(kind) else kind
-
-
-def _suggestion(name: str, known: tuple[str, ...]) -> str:
-    if not known:
-        return "leave it out: there is nothing to set here"
-    near = get_close_matches(name[:_LONGEST_VALUE], known, n=1)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"use {', '.join(known)}"

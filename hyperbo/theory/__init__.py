@@ -1,8 +1,9 @@
 """The paper's theorems: bounds, information gain, simulations of what they state, and synthetic studies.
 
 All of it returns numbers and arrays; no figure is drawn. Labels of equations and theorems are the paper's.
-Example: docs/examples/theory_bounds.py.
 """
+
+# Example: docs/examples/theory_bounds.py.
 
 from hyperbo.theory.augmentation import (
     AUGMENTATION_MODELS,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.tuning.axes import Choices, Range
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
     from hyperbo.tuning.proposals import propose
     from hyperbo.tuning.region import Region
-    from hyperbo.tuning.tuner import Tuner, TuningTrial
+    from hyperbo.tuning.trial import Infeasible, TuningTrial
+    from hyperbo.tuning.tuner import Tuner
 
 __all__ = [
     "BATCH_STRATEGIES",
@@ -19,6 +20,7 @@ __all__ = [
     "Belief",
     "Choices",
     "HyperBOSampler",
+    "Infeasible",
     "Range",
     "Region",
     "Tuner",
@@ -27,15 +29,16 @@ __all__ = [
     "universal_prior",
 ]
 # Imported when they are used: proposals need no Optuna.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "axes": ["Choices", "Range"],
         "batches": ["BATCH_STRATEGIES", "BatchStrategy"],
         "belief": ["Belief", "universal_prior"],
         "optuna.sampler": ["HyperBOSampler"],
         "proposals": ["propose"],
         "region": ["Region"],
-        "tuner": ["Tuner", "TuningTrial"],
+        "trial": ["Infeasible", "TuningTrial"],
+        "tuner": ["Tuner"],
     },
 )

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter
@@ -21,8 +22,6 @@ from hyperbo.methods.universal.space_mixture import SpaceMixture, universal_mixt
 from hyperbo.priors.file import Prior
 from hyperbo.priors.names import SHIPPED
 
-# By what name the universal prior is asked for.
-UNIVERSAL = "universal"
 _FILE = SHIPPED / "universal.json"
 _WARPINGS = {"minimize": "negative", "maximize": "identity"}
 
@@ -39,6 +38,7 @@ class Belief:
       identity: 16 hexadecimal digits that tell it from others.
       names: of the parameters that a prior of their own knows.
       extended_by: identity of the universal prior, where it extends a prior; else empty.
+      objective_range: lowest and highest raw objective of the tasks that it was trained on, where known.
     """
 
     gp: GaussianProcess | SpaceMixture
@@ -48,18 +48,68 @@ class Belief:
     identity: str
     names: tuple[str, ...]
     extended_by: str = ""
+    objective_range: tuple[float, float] | None = None
+
+    @property
+    def can_be_turned(self) -> bool:
+        """Whether its objective may be rates, such as error rates, so that 1 - rate is one, too."""
+        return self.warping.name == "negative_log" and (self.objective_range or (0.0, 1.0))[1] <= 1.0
 
 
-def prior_belief(prior: Prior) -> Belief:
-    """A prior, on its own space."""
+def prior_belief(prior: Prior, direction: str | None = None) -> Belief:
+    """A prior, on its own space.
+
+    Args:
+      prior: the prior.
+      direction: of the objective that is told; None: that of the prior. A prior of error rates can be told
+        accuracies, to be maximised: `y` is then the warped 1 - accuracy.
+
+    Raises:
+      InvalidInputError: there is no such direction, or the prior is not of rates and has another one.
+    """
     said = prior.description
     warping = output_warping(said.output_warping)
-    return Belief(
-        prior.gp, said.search_space, warping, said.is_mapped, prior.identity, said.search_space.names
+    belief = Belief(
+        prior.gp,
+        said.search_space,
+        warping,
+        said.is_mapped,
+        prior.identity,
+        said.search_space.names,
+        objective_range=said.objective_range,
     )
+    if direction in (None, warping.direction):
+        return belief
+    _require_direction(direction, "the prior")
+    if not belief.can_be_turned:
+        raise InvalidInputError(
+            f"direction = {direction!r}, but the objective of the prior is to {warping.direction}",
+            fix="leave the direction out, and tell the objective's negative",
+        )
+    lowest, highest = belief.objective_range or (0.0, 1.0)
+    return replace(belief, warping=RATE, objective_range=(1.0 - highest, 1.0 - lowest))
 
 
-def universal_prior(space: SearchSpace, direction: str) -> Belief:
+def _of_rate(rate: Any) -> Any:
+    return output_warping("negative_log").warp(1.0 - rate)
+
+
+def _inverse_of_rate(y: Any) -> Any:
+    return 1.0 - output_warping("negative_log").unwarp(y)
+
+
+# Of a rate to be maximised, such as an accuracy, for a prior of error rates.
+RATE = OutputWarping("negative_log of 1 - rate", "maximize", _of_rate, _inverse_of_rate)
+
+
+def _require_direction(direction: Any, where: str) -> None:
+    if direction not in _WARPINGS:
+        raise InvalidInputError(
+            f"direction = {direction!r}", where=where, fix="give 'minimize' or 'maximize'"
+        )
+
+
+def universal_prior(space: SearchSpace, direction: str | None) -> Belief:
     """The universal prior on any search space, for a `Tuner` or a sampler.
 
     Args:
@@ -69,12 +119,9 @@ def universal_prior(space: SearchSpace, direction: str) -> Belief:
     Raises:
       InvalidInputError: there is no such direction.
     """
-    if direction not in _WARPINGS:
-        raise InvalidInputError(
-            f"direction = {direction!r}", where="the universal prior", fix="give minimize or maximize"
-        )
+    _require_direction(direction, "the universal prior")
     mixture = universal_mixture(columns_of(space), _learned())
-    return Belief(mixture, space, output_warping(_WARPINGS[direction]), False, _identity(), ())
+    return Belief(mixture, space, output_warping(_WARPINGS[str(direction)]), False, _identity(), ())
 
 
 def extended(belief: Belief, others: Sequence[Parameter | Choice], prior_weight: float) -> Belief:

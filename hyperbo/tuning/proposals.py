@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -144,25 +145,33 @@ def _require_finite(scores: Float64[np.ndarray, " c"]) -> None:
 def _announce(shape: tuple[int, ...], *program: Any) -> None:
     """Say that the next call compiles, so that nobody takes it for a process that hangs.
 
-    A warning is seen in a script or notebook that has not configured logging. Where compiled programs are
-    kept on disk, as commands keep them, mostly nothing is compiled: the line is information then.
+    The first line of a process is a warning, which is seen where logging is not configured. Further lines, of
+    longer histories, are information. So is the first where programs that were compiled are kept on disk.
     """
     *settings, gp = program
     leaves, structure = jax.tree.flatten(gp)
     key = (shape, *settings, structure, *(np.shape(leaf) for leaf in leaves))
     if key in _announced:
         return
+    is_first = not _announced
     _announced.add(key)
     logger.log(
-        logging.INFO if _programs_kept() else logging.WARNING,
-        "compiling the choice of the next of at most %d trials, once for this process: some seconds; "
-        "where JAX_COMPILATION_CACHE_DIR names a folder, later processes are quick",
+        logging.WARNING if is_first and not _programs_kept() else logging.INFO,
+        "compiling the search for the next of at most %d trials: this takes seconds to a minute, once for "
+        "this process; %s",
         shape[0],
+        "later ones are quick"
+        if jax.config.values["jax_compilation_cache_dir"]
+        else "where JAX_COMPILATION_CACHE_DIR names a folder, later ones are quick",
     )
 
 
-def _programs_kept() -> str | None:
-    return jax.config.values["jax_compilation_cache_dir"]
+def _programs_kept() -> bool:
+    """Whether there are programs on disk that an earlier process compiled."""
+    folder = jax.config.values["jax_compilation_cache_dir"]
+    if not folder or "://" in folder:
+        return bool(folder)
+    return Path(folder).is_dir() and any(Path(folder).iterdir())
 
 
 def _shares(region: Region, history: History, random: np.random.Generator) -> Float64[np.ndarray, "c p"]:

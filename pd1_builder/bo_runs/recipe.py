@@ -18,17 +18,19 @@ from hyperbo_pipelines.bo_runs.evaluation import (
 from hyperbo_pipelines.run.execution import Execution
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.storage.paths import StrPath, as_path
 from pd1_builder.builder.recipe import Recipe
 from pd1_builder.compare.release_checks import next_number
 from pd1_builder.release.build_version import KEPT_FOLDER, build_from_recipe
-from pd1_builder.version.catalog import find, remedy
+from pd1_builder.version.advice import remedy
+from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import Manifest, declared, digest_file, read_manifest
 from pd1_builder.version.verification import verify
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def bo_runs_recipe(folders: Sequence[Path], data_dir: Path | None = None) -> Recipe:
+def bo_runs_recipe(folders: Sequence[Path], data_dir: StrPath | None = None) -> Recipe:
     """Read evaluations, find the dataset versions that they observed, and return the recipe of their records.
 
     Args:
@@ -91,10 +93,10 @@ def bo_runs_recipe(folders: Sequence[Path], data_dir: Path | None = None) -> Rec
 
 def record_runs(
     name: str,
-    evaluation: Path,
+    evaluation: StrPath,
     *,
     version: str | None = None,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
 ) -> Manifest:
@@ -123,7 +125,7 @@ def record_runs(
         build exists and is damaged or was made from other files.
       HyperBOError: the disk is full, or rows were lost.
     """
-    dataset = f"bo_runs/{name}"
+    dataset, evaluation = f"bo_runs/{name}", as_path(evaluation, "evaluation")
     try:
         newest = find(dataset, data_dir)
     except NotAvailableError:
@@ -149,7 +151,7 @@ def evaluations_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _observed_dataset(
-    evaluation: EvaluationFiles, data_dir: Path | None
+    evaluation: EvaluationFiles, data_dir: StrPath | None
 ) -> tuple[Manifest, tuple[Path, ...]]:
     """The manifest of the version that an evaluation observed, and its Parquet files."""
     stated = evaluation.metadata["manifest_hash"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.builder.curated_builder import CuratedBuilder
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CuratedBuilder", "Recipe", "export_tfrecord"]
 # Imported when they are used: TFDS and Beam are slow to import.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={"curated_builder": ["CuratedBuilder"], "recipe": ["Recipe"], "shards": ["export_tfrecord"]},
+    {"curated_builder": ["CuratedBuilder"], "recipe": ["Recipe"], "shards": ["export_tfrecord"]},
 )

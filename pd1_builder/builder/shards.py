@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import logging
@@ -23,8 +22,10 @@ from tensorflow_datasets.core.file_adapters import ADAPTER_FOR_FORMAT
 from tensorflow_datasets.core.splits import SplitDict
 from tensorflow_datasets.core.writer import ExampleWriter
 
-from hyperbo.errors import HyperBOError, InvalidInputError, NotAvailableError
+from hyperbo.errors import HyperBOError, InvalidInputError
+from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
 from pd1_builder.builder.features import serialized
 from pd1_builder.version.catalog import find
@@ -156,7 +157,7 @@ def _report(_: None, path: Path, sizes: Any) -> None:
 
 
 def export_tfrecord(
-    reference: str, out: Path, data_dir: Path | None = None, execution: Execution | None = None
+    reference: str, out: StrPath, data_dir: StrPath | None = None, execution: Execution | None = None
 ) -> Path:
     """Write a version as TFRecord files, for readers that use `tfds.load` and tf.data.
 
@@ -172,14 +173,14 @@ def export_tfrecord(
       The folder `<out>/<name>/<config>/<version>`. It appears when it is complete.
 
     Raises:
-      NotAvailableError: the data folder does not hold the version, or TensorFlow is not installed.
+      NotAvailableError: the data folder does not hold the version.
+      MissingExtraError: TensorFlow is not installed.
       VersionConflictError: the version is damaged.
       InvalidInputError: the folder exists already.
     """
     version = find(reference, data_dir)
-    if importlib.util.find_spec("tensorflow") is None:
-        raise NotAvailableError("TFRecord files need TensorFlow; install hyperbo[tensorflow]")
-    target = out / version.dataset / version.version
+    require_extras("tensorflow", purpose="a TFRecord file")
+    target = as_path(out, "out") / version.dataset / version.version
     with lock(target, lambda: _LOGGER.info("%s: another export is running; waiting for it", target)):
         if target.exists():
             raise InvalidInputError(f"{target} exists already", fix="remove it, or export to another folder")

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hyperbo.storage.paths import StrPath
 from hyperbo.storage.printable import count
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import Manifest
@@ -139,7 +140,7 @@ class Diff:
         return self.changes.bump
 
 
-def diff(parent: str, reference: str, data_dir: Path | None = None) -> Diff:
+def diff(parent: str, reference: str, data_dir: StrPath | None = None) -> Diff:
     """Compare two versions.
 
     Args:

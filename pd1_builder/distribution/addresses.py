@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import url2pathname
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.paths import StrPath, as_path
 from pd1_builder.distribution.places import Place, WritablePlace
 from pd1_builder.distribution.writable_places import FolderPlace, ObjectStorePlace
 
@@ -15,7 +16,7 @@ from pd1_builder.distribution.writable_places import FolderPlace, ObjectStorePla
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(/|:)")
 
 
-def place_at(url: str | Path) -> Place:
+def place_at(url: StrPath) -> Place:
     """The place at a URL or at a path of this machine, to read from.
 
     Raises:
@@ -23,7 +24,7 @@ def place_at(url: str | Path) -> Place:
       NotAvailableError: the package for such URLs is not installed.
       UnreachableError: the store cannot be reached.
     """
-    url = str(url)
+    url = url if isinstance(url, str) else str(as_path(url, "address"))
     _refuse_secrets(url)
     if _scheme(url) in ("http", "https"):
         from pd1_builder.distribution.web import WebPlace
@@ -32,7 +33,7 @@ def place_at(url: str | Path) -> Place:
     return writable_place_at(url)
 
 
-def writable_place_at(url: str | Path) -> WritablePlace:
+def writable_place_at(url: StrPath) -> WritablePlace:
     """The place at a URL or at a path of this machine, to publish to.
 
     Raises:
@@ -40,7 +41,7 @@ def writable_place_at(url: str | Path) -> WritablePlace:
       NotAvailableError: the package for such URLs is not installed.
       UnreachableError: the store cannot be reached.
     """
-    url = str(url)
+    url = url if isinstance(url, str) else str(as_path(url, "address"))
     _refuse_secrets(url)
     scheme = _scheme(url)
     if scheme in ("http", "https"):

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hyperbo.errors import HyperBOError, InvalidInputError
+from hyperbo.storage.paths import StrPath
 from hyperbo.storage.staging import lock
-from pd1_builder.version.catalog import Version, default_data_dir, find, version_folder, versions
+from pd1_builder.version.catalog import Version, data_folder, find, version_folder, versions
 from pd1_builder.version.manifest import DATASET, VERSION
 from pd1_builder.version.pull_record import pull_record, was_pulled
 
@@ -33,7 +34,7 @@ def prune(
     references: Sequence[str] = (),
     *,
     keep: int | None = None,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     dry_run: bool = False,
 ) -> tuple[Removed, ...]:
     """Remove what interrupted pulls and builds left, and pulled versions that are not needed.
@@ -85,7 +86,7 @@ def prune(
     return tuple(removed)
 
 
-def _superseded(keep: int | None, data_dir: Path | None) -> Iterator[Version]:
+def _superseded(keep: int | None, data_dir: StrPath | None) -> Iterator[Version]:
     if keep is None:
         return
     by_dataset: dict[str, list[Version]] = {}
@@ -96,9 +97,9 @@ def _superseded(keep: int | None, data_dir: Path | None) -> Iterator[Version]:
         yield from pulled[: max(len(pulled) - keep, 0)]
 
 
-def _left_over(data_dir: Path | None) -> Iterator[tuple[Path, Path]]:
+def _left_over(data_dir: StrPath | None) -> Iterator[tuple[Path, Path]]:
     """Left-over folders, each with the folder of the version whose lock protects it."""
-    root = data_dir or default_data_dir()
+    root = data_folder(data_dir)
     for folder in sorted(root.glob("*/*/.*")):
         found = _LEFT_OVER.fullmatch(folder.name)
         dataset = folder.parent.relative_to(root).as_posix()

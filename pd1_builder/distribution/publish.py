@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 from datetime import UTC, datetime
-from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.storage.paths import StrPath, as_path
 from pd1_builder.compare.diff import Changes, diff_folders
 from pd1_builder.distribution.addresses import writable_place_at
 from pd1_builder.distribution.index import INDEX_FOLDER, Entry, create_entry, list_entries, read_entry
@@ -23,7 +23,7 @@ _ADVICE = "it is not in the index: free some space and publish it again"
 
 
 def publish(
-    reference: str, url: str | Path, *, data_dir: Path | None = None, key: Path | None = None
+    reference: str, url: StrPath, *, data_dir: StrPath | None = None, key: StrPath | None = None
 ) -> Entry:
     """Verify a version and publish it at a place. If it is published already, missing files are added.
 
@@ -86,9 +86,9 @@ def publish(
     return published
 
 
-def _signature(version: Version, content: bytes, manifest: Manifest, key: Path | None) -> bytes | None:
+def _signature(version: Version, content: bytes, manifest: Manifest, key: StrPath | None) -> bytes | None:
     if key is not None:
-        return sign(content, key, manifest.reference)
+        return sign(content, as_path(key, "key"), manifest.reference)
     path = version.folder / SIGNATURE_NAME
     return path.read_bytes() if path.exists() else None
 
@@ -185,7 +185,7 @@ def _publish_entry(target: WritablePlace, entry: Entry, changes: Changes | None)
     return entry
 
 
-def _changes(version: Version, manifest: Manifest, data_dir: Path | None) -> Changes | None:
+def _changes(version: Version, manifest: Manifest, data_dir: StrPath | None) -> Changes | None:
     if manifest.parent is None:
         return None
     try:

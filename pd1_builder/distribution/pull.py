@@ -13,12 +13,14 @@ from functools import partial
 from pathlib import Path
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.storage.paths import StrPath
 from hyperbo.storage.staging import lock, publish
 from pd1_builder.distribution.addresses import place_at
 from pd1_builder.distribution.places import Place
 from pd1_builder.distribution.remote_versions import RemoteVersion, Requirements, find_remote_version
 from pd1_builder.distribution.signatures import check_signature
 from pd1_builder.distribution.transfer import RetryPolicy, fetch_file
+from pd1_builder.version.advice import SOURCES_VARIABLE
 from pd1_builder.version.catalog import Version, find_here, version_folder
 from pd1_builder.version.disk_errors import explaining_disk_errors
 from pd1_builder.version.manifest import MANIFEST_NAME, SIGNATURE_NAME, FileDigest, read_manifest
@@ -33,7 +35,6 @@ from pd1_builder.version.pull_record import (
 from pd1_builder.version.verification import check_files
 
 _LOGGER = logging.getLogger(__name__)
-SOURCES_VARIABLE = "HYPERBO_DATA_SOURCES"
 KEY_VARIABLE = "HYPERBO_DATA_PUBLIC_KEY"
 # The largest version that is pulled, unless the user allows more: a manifest may come from a stranger.
 LARGEST_VERSION = 50 * 10**9
@@ -54,9 +55,9 @@ def trusted_key(public_key: str | None) -> str | None:
 
 def pull(
     reference: str,
-    source: str | Path | Sequence[str | Path] = (),
+    source: StrPath | Sequence[StrPath] = (),
     *,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     revision: str | None = None,
     public_key: str | None = None,
     largest: int = LARGEST_VERSION,
@@ -93,7 +94,7 @@ def pull(
     """
     check_revision(revision)
     requirements = Requirements(reference, revision, trusted_key(public_key), largest)
-    sources = ((source,) if isinstance(source, str | Path) else tuple(source)) or configured_places()
+    sources = ((source,) if isinstance(source, str | os.PathLike) else tuple(source)) or configured_places()
     # Without a version in the reference, only a place knows the newest one.
     here = find_here(reference, data_dir) if ":" in reference or not sources else None
     if here is not None:
@@ -125,7 +126,7 @@ def pull(
     return _check_here(version, requirements)
 
 
-def _usable(sources: Sequence[str | Path]) -> list[Place]:
+def _usable(sources: Sequence[StrPath]) -> list[Place]:
     """The places, at least one, at those addresses for which the packages are installed."""
     places: list[Place] = []
     faults: list[NotAvailableError] = []

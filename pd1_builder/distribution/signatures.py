@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
+from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.installation import require_extras
 from hyperbo.storage.printable import printable
 
 PASSWORD_VARIABLE = "HYPERBO_SIGNING_PASSWORD"
@@ -24,7 +25,7 @@ def sign(content: bytes, key: Path, comment: str) -> bytes:
 
     Raises:
       InvalidInputError: the file is not a secret key, or the password is wrong or missing.
-      NotAvailableError: py-minisign is not installed.
+      MissingExtraError: py-minisign is not installed.
     """
     minisign = _library()
     try:
@@ -50,7 +51,7 @@ def check_signature(content: bytes, signature: bytes | None, public_key: str, wh
     Raises:
       VersionConflictError: the manifest is not signed, is signed by another key, or has changed since.
       InvalidInputError: `public_key` is not a public key.
-      NotAvailableError: py-minisign is not installed.
+      MissingExtraError: py-minisign is not installed.
     """
     minisign = _library()
     is_file = len(public_key) < _LONGEST_PATH and Path(public_key).is_file()
@@ -75,8 +76,7 @@ def check_signature(content: bytes, signature: bytes | None, public_key: str, wh
 
 
 def _library() -> Any:
-    try:
-        import minisign
-    except ImportError as error:
-        raise NotAvailableError("signatures need py-minisign; pip install 'hyperbo[sign]'") from error
+    require_extras("sign", purpose="a signature")
+    import minisign
+
     return minisign

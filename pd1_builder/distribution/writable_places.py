@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError, VersionConflictError
+from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import fsync
 from hyperbo.storage.staging import lock
 from pd1_builder.distribution.places import MissingError, Opened
@@ -17,6 +18,8 @@ from pd1_builder.distribution.places import MissingError, Opened
 _CHUNK = 1 << 20
 _UNFINISHED = ".writing-"
 _STORE_CHUNK = 4 << 20
+# The extra that brings the package for a scheme.
+_EXTRAS = {"s3": "s3", "gs": "gcs"}
 _NO_BUCKET = "cannot be written, because there is no such bucket; create it, or correct the address"
 
 
@@ -145,11 +148,13 @@ class ObjectStorePlace:
         from fsspec.core import url_to_fs
 
         self._url = url.rstrip("/")
+        if (extra := _EXTRAS.get(url.partition("://")[0])) is not None:
+            require_extras(extra, purpose=self._url)
         try:
             # Listings are not cached, so that files of other processes are seen.
             self._store, self._root = url_to_fs(self._url, use_listings_cache=False)
         except ImportError as error:
-            raise NotAvailableError(f"{self._url}: {error}; for s3:// pip install 'hyperbo[s3]'") from error
+            raise NotAvailableError(f"{self._url}: {error}") from error
         except ValueError as error:
             raise InvalidInputError(
                 str(error), where=self._url, fix="use a folder, s3:// or gs://"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from hyperbo_pipelines.curate.parquet import without_nulls
 from jaxtyping import Float64
 
 from hyperbo.data.tuning_data import MatchedBlock, Provenance, Task, TuningData
-from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.errors import InvalidInputError
+from hyperbo.storage.paths import StrPath
 from pd1_builder.distribution.pull import check_local, configured_places, pull, trusted_key
 from pd1_builder.read.preparations import Preparation, PreparedTrials, find_preparation, prepare, sorted_codes
-from pd1_builder.version.catalog import Version, find, find_here
+from pd1_builder.read.tables import read_records, require_columns
+from pd1_builder.version.catalog import Version, find, find_here, parse_reference
 from pd1_builder.version.manifest import Manifest, read_manifest
 from pd1_builder.version.pull_record import check_revision, was_pulled
 from pd1_builder.version.verification import parquet_files
@@ -34,8 +35,8 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["tuning_data"] = ...,
-    data_dir: str | Path | None = ...,
-    source: str | Path | Sequence[str | Path] = ...,
+    data_dir: StrPath | None = ...,
+    source: StrPath | Sequence[StrPath] = ...,
     revision: str | None = ...,
     skip_empty_tasks: bool = ...,
 ) -> TuningData: ...
@@ -45,8 +46,8 @@ def load(
     preparation: str | None = ...,
     *,
     as_: Literal["dataframe"],
-    data_dir: str | Path | None = ...,
-    source: str | Path | Sequence[str | Path] = ...,
+    data_dir: StrPath | None = ...,
+    source: StrPath | Sequence[StrPath] = ...,
     revision: str | None = ...,
 ) -> pd.DataFrame: ...
 def load(
@@ -54,8 +55,8 @@ def load(
     preparation: str | None = None,
     *,
     as_: Literal["tuning_data", "dataframe"] = "tuning_data",
-    data_dir: str | Path | None = None,
-    source: str | Path | Sequence[str | Path] = (),
+    data_dir: StrPath | None = None,
+    source: StrPath | Sequence[StrPath] = (),
     revision: str | None = None,
     skip_empty_tasks: bool = False,
 ) -> TuningData | pd.DataFrame:
@@ -87,24 +88,75 @@ def load(
     """
     if as_ not in ("tuning_data", "dataframe"):
         raise InvalidInputError(f"as_ is {as_!r}", fix="use tuning_data or dataframe")
-    folder = None if data_dir is None else Path(data_dir)
-    version = _find_or_pull(reference, folder, source, revision)
+    if as_ == "dataframe":
+        return load_frame(reference, preparation, data_dir=data_dir, source=source, revision=revision)
+    return _tuning_data(*_opened(reference, preparation, data_dir, source, revision), skip_empty_tasks)
+
+
+def load_frame(
+    reference: str,
+    preparation: str | None = None,
+    *,
+    data_dir: StrPath | None = None,
+    source: StrPath | Sequence[StrPath] = (),
+    revision: str | None = None,
+) -> pd.DataFrame:
+    """Read a version as a DataFrame, one row for each trial.
+
+    Its columns, of which the version's card describes each:
+
+    - `split`, `task`, `task_dataset`, `trial_id`, `phase`, `status`, `diverged`: what the trial is
+    - `hyperparameters.<name>`: the values that were trained with; `x.<name>`: the same in the unit cube
+    - `metrics.<name>`: the results as recorded; `curves.<name>`: arrays along the training, where it has them
+    - `y`: the objective, warped, to be maximised; NaN where the trial diverged or has no value
+    - `input_id`, `block`, `duplicates`: which trials share their input; `origin`, `source`: where it is from
+
+    The names of PD1 are those of its release, such as `metrics.best_valid/error_rate`.
+
+    Args:
+      reference: as in `load`, such as `pd1/mini:1.0.0`.
+      preparation: as in `load`; None: every record as it is stored.
+      data_dir: as in `load`.
+      source: as in `load`.
+      revision: as in `load`.
+
+    Raises:
+      NotAvailableError: as in `load`. The message says how to build the version. For PD1 itself, which is
+        `pd1/release`, the build downloads its archive.
+      VersionConflictError: as in `load`.
+      InvalidInputError: as in `load`.
+
+    >>> frame = load_frame("pd1/mini:1.0.0")  # doctest: +SKIP
+    >>> frame.groupby("task")["metrics.best_valid/error_rate"].min()  # doctest: +SKIP
+    """
+    files, manifest, chosen = _opened(reference, preparation, data_dir, source, revision)
+    return read_records(files).to_pandas() if preparation is None else _dataframe(files, manifest, chosen)
+
+
+def _opened(
+    reference: str,
+    preparation: str | None,
+    data_dir: StrPath | None,
+    source: StrPath | Sequence[StrPath],
+    revision: str | None,
+) -> tuple[Mapping[str, Path], Manifest, Preparation]:
+    """The files of a version, which is pulled where it is not here; its manifest; its preparation."""
+    version = _find_or_pull(reference, data_dir, source, revision)
     chosen = find_preparation(preparation, version.dataset)
     manifest = read_manifest(version.folder)
     files = parquet_files(version.folder, manifest)
-    _require_columns(files, manifest, chosen)
-    if as_ == "tuning_data":
-        return _tuning_data(files, manifest, chosen, skip_empty_tasks)
-    if preparation is None:
-        return _read(files).to_pandas()
-    return _dataframe(files, manifest, chosen)
+    require_columns(files, manifest, chosen)
+    return files, manifest, chosen
 
 
 def _find_or_pull(
-    reference: str, data_dir: Path | None, source: str | Path | Sequence[str | Path], revision: str | None
+    reference: str, data_dir: StrPath | None, source: StrPath | Sequence[StrPath], revision: str | None
 ) -> Version:
     check_revision(revision)
     here = find_here(reference, data_dir)
+    if here is not None and not parse_reference(reference)[1]:
+        newest = f"{here.dataset}:{here.version}"
+        _LOGGER.warning("%s names no version: taken is the newest in the data folder, %s", reference, newest)
     if here is None:
         if source or configured_places():
             return pull(reference, source, data_dir=data_dir, revision=revision)
@@ -115,43 +167,12 @@ def _find_or_pull(
     return here
 
 
-def _require_columns(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> None:
-    for path in files.values():
-        with _explaining_damage(path):
-            missing = set(preparation.columns()) - {"split", *pq.read_schema(path).names}
-        if missing:
-            raise InvalidInputError(
-                f"the preparation {preparation.name!r} needs the columns {', '.join(sorted(missing))}",
-                where=manifest.reference,
-                fix="load a config that has them, or choose another preparation",
-            )
-
-
-@contextmanager
-def _explaining_damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        raise VersionConflictError(f"{path} is damaged ({error}); hyperbo data verify tells more") from error
-
-
-def _read(files: Mapping[str, Path], columns: Sequence[str] | None = None) -> pa.Table:
-    """The records of all splits, with the column `split` and all or some of the stored columns."""
-    tables = []
-    for split, path in files.items():
-        with _explaining_damage(path):
-            table = pq.read_table(path, columns=columns)
-        label = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int8)), pa.array([split]))
-        tables.append(table.add_column(0, "split", label.cast(pa.string())))
-    return pa.concat_tables(tables)
-
-
 def _objective(manifest: Manifest) -> str:
     return f"metrics.{manifest.parameters['objective']}"
 
 
 def _dataframe(files: Mapping[str, Path], manifest: Manifest, preparation: Preparation) -> pd.DataFrame:
-    table = _read(files)
+    table = without_nulls(read_records(files))
     prepared = _prepare(table, manifest, preparation)
     table = prepared.table
     for name, values in ((_objective(manifest), prepared.objective), ("y", prepared.y)):
@@ -176,7 +197,7 @@ def _tuning_data(
     inputs = [f"x.{name}" for name in space.columns]
     columns = ["task", "task_dataset", "trial_id", "phase", "y", _objective(manifest), *inputs]
     columns += ["input_id", "block"] if manifest.blocks else []
-    table = _read(files, sorted({*columns, *preparation.columns()} - {"split"}))
+    table = without_nulls(read_records(files, sorted({*columns, *preparation.columns()} - {"split"})))
     prepared = _prepare(table, manifest, preparation)
     x = np.stack([prepared.table[name].to_numpy() for name in inputs], axis=1)
     tasks = tuple(_lay_out_tasks(prepared, x))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow.parquet as pq
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.paths import StrPath
 from pd1_builder.version.catalog import find
 from pd1_builder.version.manifest import read_manifest
 from pd1_builder.version.verification import parquet_files
@@ -14,7 +13,7 @@ from pd1_builder.version.verification import parquet_files
 COLUMN = "initialisations"
 
 
-def tasks_of_splits(reference: str, data_dir: Path | None = None) -> dict[str, tuple[str, ...]]:
+def tasks_of_splits(reference: str, data_dir: StrPath | None = None) -> dict[str, tuple[str, ...]]:
     """The tasks of each split of the version with a reference, sorted by name.
 
     Raises:
@@ -25,7 +24,7 @@ def tasks_of_splits(reference: str, data_dir: Path | None = None) -> dict[str, t
 
 
 def initialisations(
-    reference: str, split: str, data_dir: Path | None = None
+    reference: str, split: str, data_dir: StrPath | None = None
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """The official initialisations of the tasks of a split, as HPO-B defines them.
 

@@ -13,6 +13,7 @@ from jaxtyping import Float64, Int64
 
 from hyperbo.data.warping import online_map, output_warping
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 
 TRAIN_COST, VALID_ERROR = "curves.train_cost", "curves.valid/error_rate"
 
@@ -137,7 +138,7 @@ def find_preparation(name: str | None, dataset: str) -> Preparation:
     family = dataset.partition("/")[0]
     chosen = PREPARATIONS.get(_DEFAULTS.get(family, "observed") if name is None else name)
     if chosen is None:
-        raise InvalidInputError(f"unknown preparation {name!r}", fix=f"use one of {', '.join(PREPARATIONS)}")
+        raise InvalidInputError(f"unknown preparation {name!r}", fix=suggestion(str(name), PREPARATIONS))
     if chosen.datasets is not None and family not in chosen.datasets:
         raise InvalidInputError(
             f"the preparation {name!r} reads only {', '.join(chosen.datasets)}",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.release.build_version import build, build_from_recipe
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DATASETS", "add", "build", "build_from_recipe", "next_release"]
 # Imported when they are used: the parsers of raw files are needed only to build a version.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "build_version": ["build", "build_from_recipe"],
         "datasets": ["DATASETS"],
         "next_version": ["add", "next_release"],

@@ -11,15 +11,18 @@ from pathlib import Path
 from hyperbo_pipelines.run.execution import Execution
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.installation import require_extras
 from hyperbo.storage.code_version import CURATION, code_version
+from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
 from pd1_builder.builder.recipe import Recipe
 from pd1_builder.compare.diff import diff_folders
 from pd1_builder.compare.release_checks import check_number
 from pd1_builder.release.card import CARD_NAME, card
-from pd1_builder.release.datasets import find_recipe, raw_folder, require_known, shipped_raw, tfds_builder
+from pd1_builder.release.datasets import find_recipe, raw_folder, require_known, tfds_builder
 from pd1_builder.version.catalog import find, newest_below, version_folder
 from pd1_builder.version.disk_errors import explaining_disk_errors
+from pd1_builder.version.makeable import shipped_raw
 from pd1_builder.version.manifest import MANIFEST_NAME, FileDigest, Manifest, digest_file
 from pd1_builder.version.pull_record import pull_record
 from pd1_builder.version.verification import files_of, verify_folder
@@ -36,8 +39,8 @@ def build(
     dataset: str = "pd1/mini",
     version: str = "1.0.0",
     *,
-    raw: Path | None = None,
-    data_dir: Path | None = None,
+    raw: StrPath | None = None,
+    data_dir: StrPath | None = None,
     parent: str | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
@@ -70,10 +73,11 @@ def build(
     """
     target = version_folder(dataset, version, data_dir)
     require_known(dataset)
-    if raw is None and target.exists() and shipped_raw(dataset, version) is None:
+    given = None if raw is None else _raw_given(as_path(raw, "raw"))
+    if given is None and target.exists() and shipped_raw(dataset, version) is None:
         return verify_folder(target, dataset, version)  # The archive that it was made from may be gone.
     with explaining_disk_errors(f"{dataset}:{version}", _ADVICE):
-        folder = raw or raw_folder(dataset, version, data_dir)
+        folder = given or raw_folder(dataset, version, data_dir)
     return build_from_recipe(
         dataset,
         version,
@@ -85,12 +89,19 @@ def build(
     )
 
 
+def _raw_given(folder: Path) -> Path:
+    if not folder.is_dir():
+        what = "this is a file" if folder.exists() else "there is no such folder"
+        raise InvalidInputError(what, where=str(folder), fix="give the folder of the raw files")
+    return folder
+
+
 def build_from_recipe(
     dataset: str,
     version: str,
     recipe: Recipe,
     *,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     parent: str | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
@@ -137,6 +148,7 @@ def build_from_recipe(
                 )
             _LOGGER.info("%s: complete already; verified, nothing to do", reference)
             return manifest
+        require_extras("build", purpose="building a version")
         with stage(target) as staging:
             options = {"recipe": recipe, "execution": execution, "max_reject_share": max_reject_share}
             builder = tfds_builder(dataset, version, data_dir=staging, **options)

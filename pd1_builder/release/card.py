@@ -164,14 +164,14 @@ def _parameters(space: SearchSpace) -> Iterator[tuple[str, str, str]]:
 _COLUMNS_OF_X = (
     "A choice of more than two levels has one column of `x` for each level, 1 where it is chosen. An ordinal "
     "or a choice of two has one column, the place among the levels. A constant has none. A parameter with a "
-    "condition has one column more, `x.<name>:active`; where it is 0, the raw value is NaN or empty, and the "
-    "other columns hold their centre.",
+    "condition has one column more, `x.<name>:active`; where it is 0, the raw value is NULL or empty, and "
+    "the other columns hold their centre.",
 )
 
 
 def _reading(manifest: Manifest) -> list[str]:
     split, whole = next(iter(manifest.counts)), "" if manifest.search_space else ', as_="dataframe"'
-    query = f"SELECT task, max(y) AS best FROM '{split}.parquet' WHERE NOT isnan(y) GROUP BY task"
+    query = f"SELECT task, max(y) AS best FROM '{split}.parquet' GROUP BY task"
     examples = (
         ("import pandas", f'records = pandas.read_parquet("{split}.parquet")'),
         ("import polars", f'records = polars.read_parquet("{split}.parquet")'),
@@ -196,9 +196,9 @@ def _reading(manifest: Manifest) -> list[str]:
         f'as does `tfds.data_source("{manifest.reference}", data_dir=...)`. `tfds.load` and tf.data read '
         f"only TFRecord files. `hyperbo data export {manifest.reference} --out FOLDER` writes them.",
         "",
-        "- A missing value is NaN, an empty text or an empty list, and never null. mlcroissant turns NaN "
-        "into None and texts into bytes.",
-        "- DuckDB, and polars in comparisons, treat NaN as the largest number. Filter it out first.",
+        "- A missing number is NULL, also in a list; a missing text or list is empty. No number is NaN. "
+        "pandas, TFDS and `pd1_builder` show NULL as NaN. mlcroissant turns texts into bytes.",
+        "- A trial that diverged has NULL where its training has NaN; `status` says that it diverged.",
         "- Column names contain dots and may contain slashes. Quote them in SQL. TFDS groups the columns by "
         "the part of the name before the first dot, in nested dictionaries.",
     ]

@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.installation import require_extras
+from hyperbo.storage.paths import StrPath
+from hyperbo.storage.validation import suggestion
 from pd1_builder.builder.recipe import Recipe
-from pd1_builder.hpob.recipe import CONFIGURATIONS as HPOB
 from pd1_builder.hpob.recipe import hpob_recipe
-from pd1_builder.pd1.recipe import CONFIGURATIONS as PD1
 from pd1_builder.pd1.recipe import pd1_recipe
 from pd1_builder.release.archives import HPOB_ARCHIVE, PD1_ARCHIVE, fetch
-from pd1_builder.version.catalog import default_data_dir
+from pd1_builder.version.catalog import data_folder
+from pd1_builder.version.makeable import DATASETS, newest_shipped, shipped_raw
 
 if TYPE_CHECKING:
     from pd1_builder.builder.curated_builder import CuratedBuilder
-
-_PACKAGE = Path(__file__).parent.parent
-# The datasets built from raw files of a fixed layout. `next_version.add` makes those of users.
-DATASETS = (*(f"pd1/{config}" for config in PD1), *(f"hpob/{config}" for config in HPOB))
 
 
 def require_known(dataset: str) -> None:
@@ -32,7 +30,7 @@ def require_known(dataset: str) -> None:
     if dataset not in DATASETS:
         raise InvalidInputError(
             f"unknown dataset {dataset!r}",
-            fix=f"use one of {', '.join(DATASETS)}; hyperbo data add makes datasets of your own trials",
+            fix=f"{suggestion(dataset, DATASETS)}; hyperbo data add makes datasets of your own trials",
         )
 
 
@@ -47,7 +45,7 @@ def find_recipe(dataset: str, raw: Path) -> Recipe:
     return (pd1_recipe if name == "pd1" else hpob_recipe)(config, raw.absolute())
 
 
-def raw_folder(dataset: str, version: str, data_dir: Path | None) -> Path:
+def raw_folder(dataset: str, version: str, data_dir: StrPath | None) -> Path:
     """The folder of a version's raw files: those shipped with this package, else the official archive.
 
     The archive is downloaded into the data folder.
@@ -60,33 +58,19 @@ def raw_folder(dataset: str, version: str, data_dir: Path | None) -> Path:
         return folder
     if dataset.startswith("pd1/mini"):
         raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}, only for 1.0.0 and 2.0.0; give a folder of "
-            "raw files by --raw (in Python: raw=); hyperbo collect writes such a folder"
+            f"no raw files are shipped for {dataset}:{version}; the newest that has some is "
+            f"{dataset}:{newest_shipped(dataset)}; for another one give a folder of raw files, as hyperbo "
+            "collect writes it, by --raw (in Python: raw=)"
         )
+    require_extras("build", purpose="a download")
     import tensorflow_datasets as tfds
 
     tfds.disable_progress_bar()
-    downloads = (data_dir or default_data_dir()).absolute() / "downloads"
+    downloads = data_folder(data_dir).absolute() / "downloads"
     manager = tfds.download.DownloadManager(download_dir=downloads)
     if dataset.startswith("pd1/"):
         return fetch(PD1_ARCHIVE, manager) / "pd1"
     return fetch(HPOB_ARCHIVE, manager) / "hpob-data"
-
-
-def shipped_raw(dataset: str, version: str) -> Path | None:
-    """The folder of raw files shipped for a version, such as `pd1/raw/mini-1.0.0`; None if there is none."""
-    name, _, config = dataset.removesuffix("_without_curves").partition("/")
-    folder = _PACKAGE / name / "raw" / f"{config}-{version}"
-    return folder if folder.is_dir() else None
-
-
-def newest_shipped(dataset: str) -> str | None:
-    """The newest version of a dataset whose raw files are shipped; None if there is none."""
-    name, _, config = dataset.removesuffix("_without_curves").partition("/")
-    found = [
-        folder.name.removeprefix(f"{config}-") for folder in (_PACKAGE / name / "raw").glob(f"{config}-*")
-    ]
-    return max(found, key=lambda version: tuple(map(int, version.split("."))), default=None)
 
 
 def tfds_builder(dataset: str, version: str, **arguments: Any) -> CuratedBuilder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from hyperbo_pipelines.histories import (
 from hyperbo_pipelines.trials.space_file import read_space_file
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.printable import count
 from pd1_builder.release.build_version import KEPT_FOLDER
 from pd1_builder.release.next_version import add
@@ -37,11 +39,11 @@ _LOGGER = logging.getLogger(__name__)
 
 def add_sources(
     name: str,
-    sources: Sequence[str],
-    space: Path | None = None,
+    sources: Sequence[StrPath],
+    space: StrPath | None = None,
     *,
     options: Options | None = None,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     **settings: Any,
 ) -> Manifest:
     """Build the version of a dataset that has more trials: `add`, also for what other tuning tools recorded.
@@ -66,7 +68,8 @@ def add_sources(
       NotAvailableError: as in `add`; or Optuna is missing.
       VersionConflictError: as in `add`.
     """
-    options = options or Options()
+    options, space = options or Options(), None if space is None else as_path(space, "space")
+    sources = _texts(sources)
     rows = [source for source in sources if is_rows(source)]
     if rows and len(rows) < len(sources):
         raise InvalidInputError(
@@ -99,7 +102,7 @@ def add_sources(
     return _with_results(manifest)
 
 
-def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
+def draft_space(sources: Sequence[StrPath], options: Options | None = None) -> str:
     """Draft the space file of files of rows or of histories, with a comment on each guess.
 
     The draft is tried on the data first; its head says how many rows it rejects.
@@ -115,7 +118,7 @@ def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
       InvalidInputError: a source cannot be read, or nothing can be guessed of it.
       NotAvailableError: Optuna is missing.
     """
-    options = options or Options()
+    options, sources = options or Options(), _texts(sources)
     paths = [Path(source) for source in sources if is_rows(source)]
     if paths and len(paths) < len(sources):
         raise InvalidInputError(
@@ -134,7 +137,13 @@ def draft_space(sources: Sequence[str], options: Options | None = None) -> str:
             return tried(table.draft, files).to_toml()
 
 
-def _kept_space(dataset: str, data_dir: Path | None) -> Path | None:
+def _texts(sources: Sequence[StrPath] | StrPath) -> list[str]:
+    """Addresses and paths as texts; a single one is a list of one."""
+    several = [sources] if isinstance(sources, str | os.PathLike) else sources
+    return [str(each) if isinstance(each, str) else str(as_path(each, "sources")) for each in several]
+
+
+def _kept_space(dataset: str, data_dir: StrPath | None) -> Path | None:
     """The space file of the newest version; None if there is no version."""
     try:
         newest = find(dataset, data_dir)

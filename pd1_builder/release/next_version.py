@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from hyperbo_pipelines.trials.rows import suffix_of
 from hyperbo_pipelines.trials.space_file import read_space_file
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.printable import count
 from pd1_builder.builder.recipe import Recipe
 from pd1_builder.compare.diff import diff_folders
@@ -40,11 +42,11 @@ _SHOWN = 3
 
 def add(
     name: str,
-    files: Sequence[Path],
-    space: Path | None = None,
+    files: Sequence[StrPath],
+    space: StrPath | None = None,
     *,
     version: str | None = None,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
     gate: Gate | None = None,
@@ -79,11 +81,15 @@ def add(
     """
     dataset = name if name.startswith(_DATASETS) else f"trials/{name}"
     newest = _newest(dataset, data_dir)
+    if isinstance(files, str | os.PathLike):
+        files = [files]
+    paths = [as_path(each, "files") for each in files]
+    description = None if space is None else as_path(space, "space")
     with tempfile.TemporaryDirectory(prefix="new-rows-") as scratch:
         if dataset.startswith("pd1/"):
-            extension = _extend_pd1(dataset, newest, files, space, data_dir)
+            extension = _extend_pd1(dataset, newest, paths, description, data_dir)
         else:
-            extension = _extend_trials(dataset, newest, files, space, Path(scratch))
+            extension = _extend_trials(dataset, newest, paths, description, Path(scratch))
         if newest is not None and extension is None:
             _LOGGER.info("%s:%s holds these files already; nothing to do", dataset, newest.version)
             return verify(f"{dataset}:{newest.version}", data_dir)
@@ -102,9 +108,9 @@ def add(
 
 def next_release(
     dataset: str,
-    raw: Path,
+    raw: StrPath,
     *,
-    data_dir: Path | None = None,
+    data_dir: StrPath | None = None,
     max_reject_share: float = 0.001,
     execution: Execution | None = None,
     gate: Gate | None = None,
@@ -134,7 +140,7 @@ def next_release(
         newest = find(dataset, data_dir)
     except NotAvailableError:
         newest = None
-    recipe = _release_recipe(dataset, raw, newest)
+    recipe = _release_recipe(dataset, as_path(raw, "raw"), newest)
     make = partial(build_from_recipe, dataset, max_reject_share=max_reject_share, execution=execution)
     if newest is None:
         return make("1.0.0", recipe, data_dir=data_dir)
@@ -158,7 +164,7 @@ def can_be_added(dataset: str) -> Callable[[Path], bool] | None:
     return is_raw_file if name == "pd1" and config in PD1 else None
 
 
-def _newest(dataset: str, data_dir: Path | None) -> Version | None:
+def _newest(dataset: str, data_dir: StrPath | None) -> Version | None:
     if can_be_added(dataset) is None:
         raise InvalidInputError(
             f"{dataset} takes no files", fix="add to trials/<name>, pd1/mini or pd1/release"
@@ -220,7 +226,7 @@ def _extend_trials(
 
 
 def _extend_pd1(
-    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, data_dir: Path | None
+    dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, data_dir: StrPath | None
 ) -> _Extension | None:
     assert newest is not None
     if space is not None:
@@ -235,7 +241,7 @@ def _extend_pd1(
     return _Extension(pd1_recipe(dataset.partition("/")[2], parent, new), True) if new else None
 
 
-def _raw_of(version: Version, data_dir: Path | None) -> Path:
+def _raw_of(version: Version, data_dir: StrPath | None) -> Path:
     """The folder of the raw files that a version was made from.
 
     Raises:

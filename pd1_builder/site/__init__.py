@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach, require_extras
 
 if TYPE_CHECKING:
     from pd1_builder.site.write import write_site
 
 __all__ = ["write_site"]
+require_extras("report", purpose="a catalogue")
 # Imported when they are used: the pages need the `report` extra.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"write": ["write_site"]})
+__getattr__, __dir__ = attach(__name__, {"write": ["write_site"]})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -14,38 +13,30 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import jinja2
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
 from rich.filesize import decimal
 
 from hyperbo.data.trial import STATUSES
-from hyperbo.errors import NotAvailableError
+from hyperbo.evaluation.pages.report import page_environment
 from pd1_builder.distribution.index import Entry
+from pd1_builder.site.about import LINK, YAML_HEADER, about
 from pd1_builder.site.catalogue import Catalogue, ListedVersion, trained_on
 from pd1_builder.site.lineage import Step, draw
 from pd1_builder.site.lineage_boxes import Drawing
 from pd1_builder.version.manifest import Manifest
-
-try:
-    import jinja2
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-    from markupsafe import Markup
-
-    from hyperbo.evaluation.pages.report import page_environment
-except ModuleNotFoundError as error:
-    raise NotAvailableError(
-        f"the catalogue's pages need {error.name}; pip install 'hyperbo[report]'"
-    ) from error
 
 _HERE = Path(__file__).parent
 # Marks the pages of this module. A page without it is never overwritten.
 GENERATOR = "hyperbo data catalogue"
 # Leads from the page of a version to the folder of index.html.
 TO_ROOT = "../../../"
-_YAML_HEADER = re.compile(r"\A---\r?\n.*?^---\r?$", re.DOTALL | re.MULTILINE)
-# Another scheme could run a script, and a relative address would be relative to the wrong page.
-_LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)
-# Headings of a card are this much lower: they stand below the page's title and the section's heading.
-_HEADING_SHIFT = 2
+# As `pd1_builder.builder.features` writes it; to import that would need TFDS.
+CROISSANT_NAME = "croissant.json"
+# A card has its sections at level 2, below a title that is left out; here they are below a section's heading.
+_HEADING_SHIFT, _HIGHEST = 1, 3
 
 
 def render_index(catalogue: Catalogue) -> str:
@@ -55,6 +46,7 @@ def render_index(catalogue: Catalogue) -> str:
             "name": dataset,
             "id": dataset.replace("/", "-"),
             "newest": versions[-1],
+            "about": about(versions[-1].card),
             "versions": versions[::-1],
             "lineage": draw([_step(each, catalogue, "") for each in versions]),
         }
@@ -82,6 +74,8 @@ def render_version(version: ListedVersion, catalogue: Catalogue) -> str:
             newest=siblings[-1],
             parent=next((each for each in siblings if each.entry.version == entry.parent), None),
             code_lines=code_lines(entry, manifest, catalogue.address),
+            about=about(version.card),
+            names={file.name for file in manifest.files},
             statuses=_statuses(manifest),
             splits=_splits(manifest),
             tasks=_tasks(manifest),
@@ -187,27 +181,46 @@ def is_web(address: str) -> bool:
 
 
 def code_lines(entry: Entry, manifest: Manifest, address: str) -> tuple[tuple[str, str], ...]:
-    """Lines of code by which readers pull or read a version from the address, each after its purpose."""
+    """Lines of code by which readers pull or read a version from the address, each after its purpose.
+
+    Each runs as it is pasted, imports included.
+    """
     splits = tuple(manifest.counts)
     # Tuning data cannot hold several search spaces.
     whole = "" if manifest.search_space else ', as_="dataframe"'
     paths = {split: f"{entry.folder}/{split}.parquet" for split in splits}
     files = {split: f"{address}/{quote(path) if is_web(address) else path}" for split, path in paths.items()}
-    return (
+    lines = [
         (
             "On the command line, all bytes checked",
             f"hyperbo data pull {entry.reference} --from {shlex.quote(address)} --revision {entry.revision}",
         ),
         (
             "In Python, pulled at first use, all bytes checked",
-            f"pd1_builder.load({_text(entry.reference)}, source={_text(address)}{whole})",
+            "import pd1_builder\n"
+            f"data = pd1_builder.load({_text(entry.reference)}, source={_text(address)}{whole})",
         ),
-        ("With pandas: one split, not checked", f"pandas.read_parquet({_text(files[splits[0]])})"),
+        (
+            "With pandas: one split, not checked",
+            f"import pandas\nrecords = pandas.read_parquet({_text(files[splits[0]])})",
+        ),
         (
             "With Hugging Face datasets, not checked",
-            f'datasets.load_dataset("parquet", data_files={_text(files)})',
+            f'import datasets\nrecords = datasets.load_dataset("parquet", data_files={_text(files)})',
         ),
-    )
+    ]
+    if any(file.name == CROISSANT_NAME for file in manifest.files):
+        # mlcroissant does not look for the files beside metadata that it reads from the web.
+        lines.append(
+            (
+                "With mlcroissant, by the Croissant metadata: pulled, all bytes checked",
+                "import mlcroissant\nfrom pd1_builder.distribution.pull import pull\n"
+                f"version = pull({_text(entry.reference)}, {_text(address)})\n"
+                f'dataset = mlcroissant.Dataset(str(version.folder / "{CROISSANT_NAME}"))\n'
+                f"records = dataset.records({_text(splits[0])})",
+            )
+        )
+    return tuple(lines)
 
 
 def _text(value: Any) -> str:
@@ -222,7 +235,7 @@ def card_html(card: str) -> str:
     '<p><em>Trials</em>  &lt;b&gt;of&lt;/b&gt; mine</p>\n'
     """
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(_YAML_HEADER.sub("", card, count=1))
+    tokens = markdown.parse(YAML_HEADER.sub("", card, count=1))
     # The page has a title already.
     if len(tokens) > 2 and tokens[0].tag == "h1":
         tokens = tokens[3:]
@@ -236,12 +249,12 @@ def card_html(card: str) -> str:
 
 def _restrict(token: Token) -> None:
     if token.type in ("heading_open", "heading_close"):
-        token.tag = f"h{min(int(token.tag[1:]) + _HEADING_SHIFT, 6)}"
+        token.tag = f"h{min(max(int(token.tag[1:]) + _HEADING_SHIFT, _HIGHEST), 6)}"
     elif token.type in ("th_open", "td_open") and token.attrs:
         # The page's policy forbids inline styles; a class does the same.
         token.attrs = {"class": "number"} if "right" in str(token.attrs["style"]) else {}
     elif token.type == "link_open":
         target = str(token.attrs["href"])
-        token.attrs = {"href": target, "rel": "noopener noreferrer"} if _LINK.match(target) else {}
+        token.attrs = {"href": target, "rel": "noopener noreferrer"} if LINK.match(target) else {}
     for child in token.children or ():
         _restrict(child)

@@ -47,7 +47,9 @@ def write_site(
     place = place_at(url)
     _refuse_inside(place, out)
     _refuse_foreign(out / "index.html")
-    address = place_at(pull_from).url if pull_from else place.url
+    shown = place_at(pull_from) if pull_from else place
+    # Lines with a relative path would work in one folder only.
+    address = str(Path(shown.url).resolve()) if isinstance(shown, FolderPlace) else shown.url
     versions = read_versions(place)
     catalogue = Catalogue(
         versions, read_priors((*priors, SHIPPED)), address, _file_links(place, address, out)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from hyperbo_pipelines.curate.parquet import without_nulls
 from jaxtyping import Bool, Int64
 
 from hyperbo.errors import VersionConflictError
@@ -45,7 +46,7 @@ class StoredRecords:
         return dict(sorted((column.name, _type_name(column.type)) for schema in schemas for column in schema))
 
     def column(self, name: str) -> pa.Array:
-        """All values of a stored column, or of `split`."""
+        """All values of a stored column, or of `split`; NaN for a number that is missing."""
         if name == "split":
             counts = [pq.read_metadata(path).num_rows for path in self._paths.values()]
             return pa.array(self.splits).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
@@ -53,7 +54,7 @@ class StoredRecords:
         for path in self._paths.values():
             with pq.ParquetFile(path) as file:
                 tables.append(file.read(columns=[name]))
-        return pa.concat_tables(tables)[name].combine_chunks()
+        return without_nulls(pa.concat_tables(tables))[name].combine_chunks()
 
     @cached_property
     def trial_ids(self) -> pa.Array:

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hyperbo_pipelines.curate.hyperparameters import codes_of
-from hyperbo_pipelines.curate.parquet import read_row_groups
+from hyperbo_pipelines.curate.parquet import read_row_groups, without_nulls
 
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import output_warping
 from hyperbo.errors import VersionConflictError
-from pd1_builder.version.catalog import find, remedy
+from hyperbo.storage.paths import StrPath
+from pd1_builder.version.advice import remedy
+from pd1_builder.version.catalog import find
 from pd1_builder.version.content_hash import content_hash
 from pd1_builder.version.manifest import (
     MANIFEST_NAME,
@@ -34,7 +36,7 @@ _ROWS_AT_ONCE = 1 << 16
 _RELATIONS = ("task", "status", "block", "phase", "input_id", "duplicates")
 
 
-def verify(reference: str, data_dir: Path | None = None) -> Manifest:
+def verify(reference: str, data_dir: StrPath | None = None) -> Manifest:
     """Check a version against its manifest: the hashes of files and of records, and all derived values.
 
     Args:
@@ -156,7 +158,7 @@ def check_derived(folder: Path, manifest: Manifest) -> None:
                 name for name in file.schema_arrow.names if name.split(".")[0] in ("hyperparameters", "x")
             ]
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*_RELATIONS, "y", objective, *inputs]):
-                table = pa.Table.from_batches([batch])
+                table = without_nulls(pa.Table.from_batches([batch]))
                 if wrong := _wrong_column(table, manifest, table[objective].to_numpy()):
                     raise VersionConflictError(
                         f"{path}: column {wrong} does not follow from the raw values, the search space and "

@@ -1,13 +1,18 @@
-"""The API reference has an entry, with a docstring, for every name that a room exports."""
+"""The references are complete: of every name that a room exports, and of every command and option."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import griffe
 import pytest
+import typer
+from hyperbo_flows.cli.main import app
 
-from docs.reference import FLOORS, load_floors, page, public, rooms, write
+from docs.reference import FLOORS, load_floors, page, public, rooms, write_api, write_commands
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,7 @@ def test_every_exported_class_and_function_has_a_docstring(floors: dict[str, gri
 def test_the_written_pages_have_an_entry_for_every_exported_name(
     floors: dict[str, griffe.Module], tmp_path: Path
 ) -> None:
-    written = {path.stem: path.read_text(encoding="utf-8") for path in write(tmp_path)}
+    written = {path.stem: path.read_text(encoding="utf-8") for path in write_api(tmp_path)}
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
     for room in (room for floor in floors.values() for room in rooms(floor)):
         assert f"[{room.path}]({room.path}.md)" in index
@@ -61,3 +66,28 @@ def test_an_entry_shows_signature_docstring_and_where_it_is_defined(floors: dict
     assert "### Tuner.ask\n\n```python\nask() -> TuningTrial\n" in text
     assert "- `batch`: " in text
     assert "- `VersionConflictError`: " in text
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name, from the top."""
+    yield name, command
+    for word, below in getattr(command, "commands", {}).items():
+        yield from commands(below, f"{name} {word}")
+
+
+def test_the_command_reference_has_every_command_with_its_arguments_and_options(tmp_path: Path) -> None:
+    sections = re.split(r"^#+ `(.*)`$", write_commands(tmp_path).read_text(encoding="utf-8"), flags=re.M)
+    written = dict(zip(sections[1::2], sections[2::2], strict=True))
+    there = dict(commands(typer.main.get_command(app), "hyperbo"))
+    assert sorted(written) == sorted(there)
+    for name, command in there.items():
+        for parameter in command.params:
+            is_option = parameter.opts[0].startswith("-")
+            shown = parameter.opts[0] if is_option else parameter.metavar or parameter.name
+            entry = rf"^\* `(?:-\w, )?{re.escape(shown)}(?:\.\.\.)?[ `/,]"
+            assert re.search(entry, written[name], re.M), f"{name}: {shown}"
+
+
+def test_placeholders_in_the_help_are_text_and_no_html(tmp_path: Path) -> None:
+    text = write_commands(tmp_path).read_text(encoding="utf-8")
+    assert "* `--dataset <str>`: \\<name>/\\<config>:\\<version>" in text

@@ -45,14 +45,15 @@ def end(process, number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_demo_soon_and_leaves_nothing_half_written(tmp_path, number):
     runs = tmp_path / "runs"
-    process = started(tmp_path, "demo", "--runs", str(runs))
+    data = tmp_path / "data"
+    process = started(tmp_path, "demo", "--runs", str(runs), "--data", str(data))
     assert process.stdout is not None
+    assert process.stdout.readline().startswith(f"dataset pd1/mini:1.0.0: not in {data} yet")
     assert process.stdout.readline() == "dataset pd1/mini:1.0.0: building\n"
     code, output, errors = end(process, number)
     assert (code, output) == (128 + number, "")
     assert errors == LINE
-    data = runs / "data" / "pd1" / "mini"
-    assert {path.name for path in data.rglob("*")} <= {".1.0.0.lock"}
+    assert {path.name for path in (data / "pd1" / "mini").rglob("*")} <= {".1.0.0.lock"}
     assert not (runs / "prior").exists()
 
 

@@ -54,9 +54,11 @@ def experiment(tiny_raw, tmp_path_factory):
         "STBO": Arm(STBO(SMALL, 3)),
         "Rand": Arm(Rand()),
     }
+    folder = tmp_path_factory.mktemp("job")
     return Experiment(
         arms,
-        runs=tmp_path_factory.mktemp("job") / "runs",
+        runs=folder / "runs",
+        data=folder / "data",
         raw=tiny_raw,
         preparation="paper",
         seeds=SEEDS,
@@ -240,7 +242,7 @@ def test_a_study_uses_the_priors_that_are_there(experiment, evaluation, capsys):
 def test_methods_are_compared_and_studied_from_the_command_line(experiment, evaluation, monkeypatch):
     monkeypatch.setitem(sys.modules, "prefect", None)  # as where it is not installed
     common = ["--method", "Rand", "--seeds", "1", "--iterations", "2", "--runs", str(experiment.runs)]
-    common += ["--raw", str(experiment.raw)]
+    common += ["--raw", str(experiment.raw), "--data", str(experiment.data)]
     compared = CliRunner().invoke(app, ["evaluate", *common])
     assert compared.exit_code == 0, compared.output
     assert "Mean simple regret, 3 of 3 tasks, median over 1 seed" in compared.stdout
@@ -264,6 +266,7 @@ def test_an_experiment_file_is_run_from_the_command_line(experiment, evaluation,
         f'[experiment]\ndataset = "pd1/mini:1.0.0"\nraw = "{experiment.raw}"\nseeds = 1\niterations = 3\n'
         '[arms."chance"]\nmethod = "Rand"\n'
     )
-    result = CliRunner().invoke(app, ["evaluate", str(path), "--runs", str(experiment.runs)])
+    folders = ["--runs", str(experiment.runs), "--data", str(experiment.data)]
+    result = CliRunner().invoke(app, ["evaluate", str(path), *folders])
     assert result.exit_code == 0, result.output
     assert "chance" in result.stdout

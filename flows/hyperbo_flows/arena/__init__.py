@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.arena.bundle import Bundle, read_bundle, write_bundle
@@ -21,9 +21,9 @@ __all__ = [
     "write_bundle",
 ]
 # Imported when they are used: they need JAX.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "bundle": ["Bundle", "read_bundle", "write_bundle"],
         "merge": ["merge_bundles"],
         "protocol": ["PROTOCOL"],

@@ -1,8 +1,10 @@
 """The protocol of the arena: what every method is asked to do. It is frozen; a change needs a new number.
 
 Settings of methods are not part of it: each is at the defaults of the library, and a bundle holds the
-configuration that ran. `docs/decisions/arena.md` says why the protocol is so.
+configuration that ran.
 """
+
+# docs/decisions/arena.md says why the protocol is so.
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 from hyperbo_flows.arena.families import FAMILIES
 from hyperbo_flows.arena.synthetic import SYNTHETIC
 from hyperbo_flows.experiments.protocols import ProtocolName
@@ -95,8 +98,8 @@ class Protocol:
         for each in self.divisions:
             if each.name == name:
                 return each
-        known = ", ".join(each.name for each in self.divisions)
-        raise InvalidInputError(f"no division {name!r}", where="arena", fix=f"use {known}")
+        fix = suggestion(name, (each.name for each in self.divisions))
+        raise InvalidInputError(f"no division {name!r}", where="arena", fix=fix)
 
 
 def sha256_of_json(value: Any) -> str:

@@ -1,10 +1,12 @@
 """The data of the arena: what can be made here, how to get the rest, and that each version is the one meant.
 
-Nothing is downloaded: what the package neither ships nor makes, the user adds or builds (`docs/arena.md`).
+Nothing is downloaded: what the package neither ships nor makes, the user adds or builds .
 """
 
+# The page docs/arena.md says how.
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from hyperbo.errors import NotAvailableError, VersionConflictError
@@ -12,8 +14,8 @@ from hyperbo_flows.arena.protocol import Division, Part
 from hyperbo_flows.arena.synthetic import SYNTHETIC, build_synthetic
 from hyperbo_flows.process.progress import say
 from pd1_builder import build, verify
-from pd1_builder.release.datasets import shipped_raw
 from pd1_builder.version.catalog import find, find_here
+from pd1_builder.version.makeable import shipped_raw
 from pd1_builder.version.manifest import read_manifest
 
 
@@ -68,10 +70,12 @@ def _not_here(reference: str, division: Division, data: Path) -> NotAvailableErr
         how = f"hyperbo arena data {division.name} --data {data}"
     else:
         if name == "trials":
-            made = f"add {config} FILES --space docs/examples/{config}.toml"
+            shipped = Path(__file__).parent / f"{config}.toml"
+            space = shlex.quote(str(shipped)) if shipped.is_file() else f"{config}.toml"
+            made = f"add {config} FILES --space {space}"
         else:
             made = f"build {reference} --raw FOLDER"
-        how = f"hyperbo data {made} --data {data} (docs/arena.md says of which files)"
+        how = f"hyperbo data {made} --data {data}"
     return NotAvailableError(
         f"{reference} is not in {data}; give the folder that holds it by --data, or make it: {how}"
     )

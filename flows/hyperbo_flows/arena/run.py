@@ -18,6 +18,7 @@ from hyperbo_flows.experiments.pretrain import pretrain
 from hyperbo_flows.experiments.studies import usable
 from hyperbo_flows.experiments.write_evaluation import recorded_evaluation
 from hyperbo_flows.process.progress import say
+from pd1_builder.version.catalog import data_folder
 
 NEEDS_MATCHED = "it learns from matched inputs, and there are none"
 
@@ -67,7 +68,7 @@ def plan_division(
       VersionConflictError: a version has other contents than the protocol names, or is damaged.
       InvalidInputError: a method is unknown.
     """
-    provide_data(division, data or runs / "data")
+    provide_data(division, data_folder(data))
     return [plan_part(part, division, methods, runs, data) for part in division.parts]
 
 
@@ -119,7 +120,7 @@ def run_divisions(
       divisions: what is run.
       methods: names of methods.
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
       command: what to type to run it again.
 
     Returns:

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+import pd1_builder
 from hyperbo.methods.mixture.uninformed import even_points
 from hyperbo_flows.arena.families import DIMENSION, FAMILIES
-from pd1_builder import Manifest, add
+from pd1_builder import Manifest
 
 SYNTHETIC = "trials/arena_synthetic:1.0.0"
 TRAINING_TASKS, TEST_TASKS, INPUTS = 8, 3, 256
@@ -55,7 +56,7 @@ def build_synthetic(data_dir: Path) -> Manifest:
         lines = (json.dumps(row) for row in synthetic_rows())
         rows.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         name, _, version = SYNTHETIC.partition(":")
-        return add(name, [rows], space, version=version, data_dir=data_dir)
+        return pd1_builder.add(name, [rows], space, version=version, data_dir=data_dir)
 
 
 @cache

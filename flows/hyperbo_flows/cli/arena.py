@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, failure_lines
 from hyperbo_flows.cli.options import DataDir, Runs, optional
 from hyperbo_flows.process.environment import prepare_process
@@ -45,7 +46,6 @@ def make_data(
     division: Annotated[
         list[str] | None, typer.Argument(help="Divisions. Default: all.", show_default=False)
     ] = None,
-    runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Make the data of divisions, and check all. What cannot be made here is named, with how to get it.
@@ -56,8 +56,9 @@ def make_data(
     from hyperbo.errors import NotAvailableError, VersionConflictError
     from hyperbo_flows.arena.protocol import PROTOCOL
     from hyperbo_flows.arena.provide import check_data, provide_data
+    from pd1_builder.version.catalog import data_folder
 
-    names, folder = division or [each.name for each in PROTOCOL.divisions], data or runs / "data"
+    names, folder = division or [each.name for each in PROTOCOL.divisions], data_folder(data)
     lacking = False
     for each in [PROTOCOL.division(name) for name in dict.fromkeys(names)]:
         try:
@@ -96,6 +97,7 @@ def run(
     A division whose data are not there is left out, after a line that says how to get them. If it was named,
     the command does the others and exits with 1.
     """
+    require_extras("report", purpose="a leaderboard")
     prepare_process()
     from hyperbo_flows.arena.board import write_board
     from hyperbo_flows.arena.bundle import write_bundle
@@ -144,16 +146,17 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    runs: Runs = Path("runs"),
     data: DataDir = None,
 ) -> None:
     """Check a bundle: hashes, protocol, that it is whole, and that its observations are those of the data."""
+    require_extras("report", purpose="checking a bundle")
     prepare_process()
     from hyperbo.storage.printable import count, printable
     from hyperbo_flows.arena.bundle import read_bundle
     from hyperbo_flows.arena.verify import not_checked, verify_bundle
+    from pd1_builder.version.catalog import data_folder
 
-    found, folder = read_bundle(bundle), data or runs / "data"
+    found, folder = read_bundle(bundle), data_folder(data)
     problems, repeated = verify_bundle(found, folder), None
     if again and not problems:
         from hyperbo_flows.arena.again import simulate_again
@@ -200,6 +203,7 @@ def page(
     out: Annotated[Path, typer.Option(help="File for the page.")] = Path(PAGE_NAME),
 ) -> None:
     """Write the leaderboard of a bundle as a page; all numbers are computed from its records."""
+    require_extras("report", purpose="a leaderboard")
     prepare_process()
     from hyperbo_flows.arena.board import write_board
     from hyperbo_flows.arena.bundle import read_bundle

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo.storage.printable import printable
 from hyperbo_flows.cli.options import (
     BeamArguments,
@@ -67,6 +68,7 @@ def data_build(
     data: DataDir = None,
 ) -> None:
     """Build a version from raw files. If it exists, verify it."""
+    require_extras("build", purpose="building a version")
     from pd1_builder import build
 
     dataset, _, version = reference.partition(":")
@@ -231,6 +233,7 @@ def data_survey(
     data: DataDir = None,
 ) -> None:
     """Report how useful a version is as a benchmark: similarity and difficulty of tasks, gain by priors."""
+    require_extras("report", purpose="a survey")
     from hyperbo_flows.experiments.survey import write_survey
 
     typer.echo(write_survey(reference, out, evaluation, data))
@@ -243,6 +246,7 @@ def data_export(
     data: DataDir = None,
 ) -> None:
     """Write a version as TFRecord files for tfds.load and tf.data. Needs TensorFlow."""
+    require_extras("build", "tensorflow", purpose="an export")
     from hyperbo_flows.process.environment import quiet_beam
     from pd1_builder.builder.shards import export_tfrecord
 
@@ -259,6 +263,7 @@ def data_record(
     data: DataDir = None,
 ) -> None:
     """Build a version from the trials that an evaluation observed, added to those of the newest version."""
+    require_extras("build", purpose="building a version")
     from hyperbo_flows.process.environment import quiet_beam
     from pd1_builder.bo_runs.recipe import record_runs
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from hyperbo_flows.cli.jobs import command_line, run_chain
+from hyperbo.errors import InvalidInputError
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.jobs import command_line, run_chain, start
 from hyperbo_flows.cli.options import (
     DataDir,
     Iterations,
@@ -83,6 +86,11 @@ def evaluate(
         raise typer.BadParameter("name an experiment file, or methods with --method")
     elif train or test:
         refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
+    require_extras("report", purpose="an evaluation")
+    if file is None:
+        start(dataset, data, raw=raw)
+    elif named := _dataset_of(file):
+        start(named, data)
     prepare_process()
     from hyperbo_flows.experiments.arms import arms_by_name
     from hyperbo_flows.experiments.experiment import Experiment
@@ -111,6 +119,20 @@ def evaluate(
     run_chain(retrain, experiment, command_line(context))
 
 
+def _dataset_of(file: Path) -> str | None:
+    """The dataset of an experiment file, read before JAX is imported; None where a later check will fail."""
+    if not file.is_file():
+        raise InvalidInputError(
+            "there is no such file", where=str(file), fix="name an experiment file (TOML)"
+        )
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("experiment")
+    except (OSError, ValueError, RecursionError):
+        return None
+    named = table.get("dataset") if isinstance(table, dict) and "raw" not in table else None
+    return named if isinstance(named, str) else None
+
+
 def study(
     context: typer.Context,
     name: Annotated[StudyName, typer.Argument(help="Which study of the paper.")],
@@ -128,6 +150,8 @@ def study(
     data: DataDir = None,
 ) -> None:
     """Do a study of the paper on a dataset version. Only what is missing is done."""
+    require_extras("report", purpose="a study")
+    start(dataset, data, raw=raw)
     prepare_process()
     from hyperbo_flows.experiments.arms import arms_by_name
     from hyperbo_flows.experiments.experiment import Experiment

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hyperbo.errors import NotAvailableError
+from hyperbo.errors import InvalidInputError
+from hyperbo.installation import require_extras
+from hyperbo_flows.process.progress import say
 
 if TYPE_CHECKING:
     from hyperbo_flows.experiments.experiment import Experiment
@@ -20,6 +22,38 @@ if TYPE_CHECKING:
 _MOST_LINES = 5
 # What differs from run to run in a reason: quoted names, and numbers.
 _VARYING = re.compile(r"'[^']*'|\d+(\.\d+)?(e[+-]?\d+)?")
+
+
+def start(dataset: str, data: Path | None, *, raw: Path | None = None, builds: bool = True) -> None:
+    """Refuse a dataset that is not there and cannot be built; print what begins.
+
+    This comes before JAX, TFDS and Prefect are imported, which takes several seconds.
+
+    Args:
+      dataset: `<name>/<config>:<version>`.
+      data: the data folder; None for the default one.
+      raw: folder of raw files that the user gave.
+      builds: whether the command builds a version that is not there.
+
+    Raises:
+      InvalidInputError: the reference is malformed or names no version, or the data folder is a file.
+      NotAvailableError: the version is not there and is not built.
+    """
+    from pd1_builder.version.catalog import data_folder, find, find_here, parse_reference
+    from pd1_builder.version.makeable import DATASETS, can_be_made, newest_shipped
+
+    name, version = parse_reference(dataset)
+    root, here = data_folder(data), find_here(dataset, data)
+    if not version:
+        newest = here.version if here else newest_shipped(name)
+        fix = f"write {name}:{newest}" if newest else "write <name>/<config>:<version>"
+        raise InvalidInputError(f"dataset {dataset!r} names no version", fix=fix)
+    if here is not None:
+        say(f"dataset {dataset}: found in {root}; starting")
+    elif builds and (can_be_made(name, version) or (raw is not None and name in DATASETS)):
+        say(f"dataset {dataset}: not in {root} yet, so it is built there first; starting")
+    else:
+        find(dataset, data)  # Raises the error that says what to do.
 
 
 def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, **options: Any) -> None:
@@ -35,7 +69,7 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 
     Raises:
       typer.Exit: 1 where a run failed.
-      NotAvailableError: PREFECT_API_URL is set, and Prefect is not installed.
+      MissingExtraError: PREFECT_API_URL is set, and Prefect is not installed.
     """
     if os.environ.get("PREFECT_API_URL"):
         chain = _as_flow(chain, experiment)
@@ -46,16 +80,13 @@ def run_chain(chain: Callable[..., Path], experiment: Experiment, command: str, 
 def _as_flow(chain: Callable[..., Path], experiment: Experiment) -> Callable[..., Path]:
     from hyperbo_flows.process.environment import prepare_prefect
 
+    require_extras("flows", purpose="the server of PREFECT_API_URL")
     prepare_prefect(experiment.runs / "prefect")
     with suppress(ImportError):
         # Its import blocks the imports of all other threads; so it comes before Prefect has threads.
         import tensorflow_datasets  # noqa: F401
-    try:
-        from prefect import flow
-    except ImportError as error:
-        raise NotAvailableError(
-            "PREFECT_API_URL is set, and Prefect is not installed: pip install 'hyperbo[flows]', or unset it"
-        ) from error
+    from prefect import flow
+
     return flow(name=chain.__name__, flow_run_name=experiment.dataset, validate_parameters=False)(chain)
 
 
@@ -88,9 +119,10 @@ def tell_outcome(folder: Path) -> bool:
     """
     import rich
 
-    from hyperbo.evaluation.measures.regret import simple_regrets
+    from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
     from hyperbo.evaluation.measures.study import study_points, study_table
     from hyperbo.evaluation.measures.tables import summary_table
+    from hyperbo.evaluation.measures.verdict import verdict_of
     from hyperbo.evaluation.records.metadata import run_unit
     from hyperbo.evaluation.records.run_array import any_comparable
     from hyperbo_flows.experiments import evaluation_folder
@@ -101,6 +133,9 @@ def tell_outcome(folder: Path) -> bool:
     if any_comparable(regrets):
         normalised = metadata.get("regret") == "normalised"
         rich.print(summary_table(regrets, run_unit(metadata), normalised=normalised))
+        verdict = verdict_of(regrets_of_priors(regrets, metadata), metadata)
+        if verdict is not None and not study_points(evaluation.records, metadata):
+            typer.echo(verdict.sentence)
     else:
         typer.echo("no task was completed by all methods with every seed, so nothing can be compared")
     points = study_points(evaluation.records, metadata)
@@ -112,6 +147,14 @@ def tell_outcome(folder: Path) -> bool:
     for line in failure_lines(failures):
         typer.secho(f"hyperbo: {line}", fg="red", err=True)
     return not failures
+
+
+def tell_how_to_remove(experiment: Experiment) -> None:
+    """Print where the runs and the dataset version of an experiment are, and what removes them."""
+    from pd1_builder.version.catalog import find
+
+    folders = [str(experiment.runs), str(find(experiment.dataset, experiment.data_dir).folder)]
+    typer.echo(f"runs: {folders[0]}; dataset: {folders[1]}; this removes both: rm -r {shlex.join(folders)}")
 
 
 def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[str]:

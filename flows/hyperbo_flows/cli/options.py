@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from hyperbo_flows.cli.completion import references
+
 if TYPE_CHECKING:
     from hyperbo_pipelines.run.execution import Execution
 
@@ -27,7 +29,13 @@ def optional(help_text: str, *names: str, **settings: Any) -> Any:
 DataDir = Annotated[
     Path | None, optional("Data folder: the folder of dataset versions.", "--data", envvar="HYPERBO_DATA_DIR")
 ]
-Reference = Annotated[str, typer.Argument(help="<name>/<config>:<version>, such as pd1/mini:1.0.0.")]
+Reference = Annotated[
+    str,
+    typer.Argument(
+        help="<name>/<config>:<version>, such as pd1/mini:1.0.0.",
+        autocompletion=references,
+    ),
+]
 NextVersion = Annotated[str | None, optional("Version number. Default: the next one.")]
 MaxRejectShare = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Largest share of rows that may be rejected.")
@@ -47,8 +55,8 @@ Repeats = Annotated[
 Steps = Annotated[
     int | None,
     optional(
-        "Most Adam steps of methods that pre-train by NLL: a multiple of 100 (500 at the paper's settings), "
-        "or fewer.",
+        "Most Adam steps of methods that pre-train by NLL, such as H-NLL: a multiple of 100 (500 at the "
+        "paper's settings), or fewer. Refused where no method does; RFGP, MIMO and MAF train in another way.",
         min=1,
     ),
 ]

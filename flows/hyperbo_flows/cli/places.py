@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.options import DataDir, Reference, optional
 
 PulledReference = Annotated[
@@ -104,6 +105,7 @@ def catalogue(
     priors: Annotated[list[Path] | None, optional("Catalog of priors to show. Several may be given.")] = None,
 ) -> None:
     """Write static web pages about the versions at a place."""
+    require_extras("report", purpose="a catalogue")
     from pd1_builder.site.write import write_site
 
     if pull_from is None and "://" not in place:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional
 from hyperbo_flows.process.environment import prepare_process
 
@@ -22,7 +25,15 @@ prior_app = typer.Typer(
     help="Pre-trained priors: list, describe, train, pull and roll back.",
 )
 Catalog = Annotated[Path | None, optional("Folder of priors.", "--catalog", envvar="HYPERBO_PRIOR_DIR")]
-LineName = Annotated[str, typer.Argument(metavar="LINE", help="Such as pd1-mini/h-nll.", show_default=False)]
+LineName = Annotated[
+    str,
+    typer.Argument(
+        metavar="LINE",
+        help="Such as pd1-mini/h-nll.",
+        show_default=False,
+        autocompletion=prior_names,
+    ),
+]
 
 PriorName = Annotated[
     str,
@@ -30,6 +41,7 @@ PriorName = Annotated[
         metavar="PRIOR",
         help="Folder of a prior; or a line, for its prior in service; or <line>@<first digits>.",
         show_default=False,
+        autocompletion=prior_names,
     ),
 ]
 
@@ -153,6 +165,7 @@ def prior_explain(
     catalog: Catalog = None,
 ) -> None:
     """Write a page with figures of a prior: where it expects good values, and how sure it is of them."""
+    require_extras("report", purpose="a page")
     prepare_process()
     from hyperbo.evaluation.pages.prior import write_prior_page
     from hyperbo.priors.names import decisions_on, load_prior
@@ -208,6 +221,9 @@ def prior_train(
     Its worth is the regret on tasks left out, beside random search, the order of the average, and Optuna's
     TPE. `hyperbo prior info` shows it again.
     """
+    if worth:
+        require_extras("optuna", purpose="the worth of a prior")
+    start(dataset, data, builds=False)
     prepare_process()
     from hyperbo_flows.experiments.make_prior import train_prior
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.options import optional
 from hyperbo_flows.process.environment import prepare_prefect, prepare_process, start_prefect_server
 
@@ -100,6 +101,7 @@ def flows_status(service: ServiceFile) -> None:
 
 def _prepare(service: Path) -> Service:
     """Read a service file, and start Prefect. Its embedded server ends with the process."""
+    require_extras("flows", "build", "optuna", "report", purpose="a flow")
     prepare_process()
     from hyperbo_flows.service.settings import read_service
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from hyperbo.installation import require_extras
 from hyperbo_flows.cli.options import (
     BeamArguments,
     DataDir,
@@ -60,6 +61,7 @@ def add(
     data: DataDir = None,
 ) -> None:
     """Build a version of your own trials, or the next version with more of them."""
+    require_extras("build", purpose="building a version")
     from pd1_builder.release.histories import add_sources
 
     manifest = add_sources(
@@ -83,6 +85,7 @@ def space(
     out: Annotated[Path | None, optional("File to write. Default: the draft is printed.")] = None,
 ) -> None:
     """Draft the space file of trials, with a comment on each guess."""
+    require_extras("build", purpose="drafting a space file")
     from hyperbo_flows.process.environment import quiet_beam
 
     quiet_beam()

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from hyperbo.installation import require_extras
+from hyperbo_flows.cli.completion import prior_names
+from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given
 from hyperbo_flows.process.environment import prepare_process
 
 
 def tune(
     prior: Annotated[
-        str, typer.Option(help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl.")
+        str,
+        typer.Option(
+            help="Folder of a pre-trained prior; or its name, such as pd1-mini/h-ekl; or universal, for any "
+            "space, which is then given whole, with its direction.",
+            autocompletion=prior_names,
+        ),
     ],
     command: Annotated[
         str,
@@ -40,6 +47,13 @@ def tune(
         ),
     ] = None,
     space: Annotated[Path | None, optional("TOML file with such ranges.")] = None,
+    direction: Annotated[
+        Literal["minimize", "maximize"] | None,
+        optional(
+            "Of the objective. Default: that of the prior. A prior of error rates takes maximize for an "
+            "accuracy from 0 to 1; universal needs a direction."
+        ),
+    ] = None,
     objective_file: Annotated[
         str | None,
         optional("File in the trial's folder that holds the objective; by default the command prints it."),
@@ -60,11 +74,12 @@ def tune(
     """Tune a training command of your own with a pre-trained prior.
 
     The last line that a command prints is its objective: a number, or name=number. It is minimised or
-    maximised like the objective of the prior, which `hyperbo prior info` shows. A trial is infeasible if its
-    command ends with another code than 0, prints nan or inf, or takes too long. The run stops if the command
-    cannot be started, prints no number, or gives no number in its first three trials. Run the same command
-    again to continue.
+    maximised like the objective of the prior, which `hyperbo prior info` shows, or as --direction says. A
+    trial is infeasible if its command ends with another code than 0, prints nan or inf, or takes too long.
+    The run stops if the command cannot be started, prints no number, or gives no number in its first three
+    trials. Run the same command again to continue.
     """
+    require_extras("optuna", purpose="tuning")
     # The user's command must not inherit what this process sets for itself, nor find the GPU's memory taken.
     environment = dict(os.environ)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -72,8 +87,6 @@ def tune(
     from hyperbo_flows.command.template import CommandTuning
     from hyperbo_flows.command.tune import tune_command
 
-    # Optuna logs every study and trial.
-    logging.getLogger("optuna").setLevel(logging.WARNING)
     tuning = CommandTuning(
         command=command,
         prior=prior,
@@ -88,6 +101,7 @@ def tune(
         name=name,
         batch=batch,  # pyright: ignore[reportArgumentType]
         seed=seed,
+        direction=direction,
         environment=environment,
     )
     best = tune_command(tuning)
@@ -132,6 +146,9 @@ def online(
     """
     if prior is not None:
         refuse_given(context, ("dataset", "method", "steps", "settings"), "a given prior decides this")
+    require_extras("build", "collect", "optuna", "report", purpose="a comparison by real training runs")
+    if prior is None:
+        start(dataset, data, builds=False)
     prepare_process()
     from hyperbo.bayesopt.online_methods import ONLINE_METHODS
     from hyperbo_flows.command.display import shown_online

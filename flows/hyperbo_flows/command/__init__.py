@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.command.template import CommandTuning
@@ -12,6 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandTuning", "tune_command"]
 # Imported when they are used: the display of trials needs no Optuna.
-__getattr__, __dir__, _ = lazy_loader.attach(
-    __name__, submod_attrs={"template": ["CommandTuning"], "tune": ["tune_command"]}
-)
+__getattr__, __dir__ = attach(__name__, {"template": ["CommandTuning"], "tune": ["tune_command"]})

@@ -14,7 +14,7 @@ from hyperbo.data.warping import Direction
 from hyperbo_flows.process.progress import say
 
 if TYPE_CHECKING:
-    from hyperbo.tuning.tuner import TuningTrial
+    from hyperbo.tuning.trial import TuningTrial
     from hyperbo_flows.experiments.online import ShowTrials
 
 _ROWS_SHOWN = 12

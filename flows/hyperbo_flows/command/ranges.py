@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from pydantic import StringConstraints
 
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
 from hyperbo.storage.validation import field_path, read_toml, validated
-
-try:
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
-except ImportError as error:
-    raise NotAvailableError("tuning needs Optuna: pip install 'hyperbo[optuna]'") from error
+from hyperbo.tuning.optuna.whole_space import is_wide
 
 _INTEGER, _LOG = "int", "log"
 
@@ -43,7 +41,7 @@ class _Range(_Named):
     lower: float
     upper: float
     integer: bool = False
-    scaling: Literal["linear", "log"] = "linear"
+    scaling: Literal["linear", "log"] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,15 @@ class _RangesFile:
     parameters: tuple[dict[str, Any], ...]
 
 
-def read_ranges(space: SearchSpace, file: Path | None, options: Sequence[str]) -> dict[str, BaseDistribution]:
+def read_ranges(
+    space: SearchSpace | None, file: Path | None, options: Sequence[str]
+) -> dict[str, BaseDistribution]:
     """Read what is tuned from a file and from options.
 
     Args:
-      space: of the prior; it has the scaling of the parameters that it knows.
+      space: of the prior; it has the scaling of the parameters that it knows. None: of the universal prior,
+        which knows none: a range without a scaling is searched in its logarithm where it is wide, as by
+        `Tuner`.
       file: a TOML file with tables `[[parameters]]`. Each has `name`, and `lower` and `upper` (optional:
         `integer`, `scaling`), or `choices`, or a fixed `value`.
       options: `name=1e-4:1e-1`, followed by `:int` or `:log` or both; `name=32,64,128`; `name=1.0`.
@@ -80,6 +82,14 @@ def read_ranges(space: SearchSpace, file: Path | None, options: Sequence[str]) -
     Raises:
       InvalidInputError: a file or an option cannot be read, or a parameter is named twice.
     """
+    if file is not None and not file.exists():
+        first = space.names[0] if space is not None else "learning_rate"
+        example = f'parameters = [{{name = "{first}", lower = 0.001, upper = 0.1}}]'
+        raise InvalidInputError(
+            "there is no such file",
+            where=str(file),
+            fix=f"make one: echo '{example}' > {shlex.quote(str(file))}",
+        )
     given: dict[str, BaseDistribution] = {}
     for where, name, said in [*_tables(file), *map(_option, options)]:
         if name in given:
@@ -115,7 +125,7 @@ def _option(option: str) -> tuple[str, str, Any]:
     bounds = _value(lower), _value(upper)
     if any(isinstance(each, str) for each in bounds):
         raise InvalidInputError("a bound is no number", where=where, fix="write NAME=LOWER:UPPER")
-    scaling = "log" if _LOG in kinds else "linear"
+    scaling = "log" if _LOG in kinds else None
     return where, name, _Range(name, float(bounds[0]), float(bounds[1]), _INTEGER in kinds, scaling)
 
 
@@ -129,10 +139,12 @@ def _value(text: str) -> int | float | str:
     return text
 
 
-def _distribution(space: SearchSpace, name: str, said: Any, where: str) -> BaseDistribution:
-    known = space.parameter(name) if name in space.names else None
+def _distribution(space: SearchSpace | None, name: str, said: Any, where: str) -> BaseDistribution:
+    known = space.parameter(name) if space is not None and name in space.names else None
     try:
         if isinstance(said, _Range):
+            if space is None and said.scaling is None and is_wide(said.lower, said.upper):
+                said = replace(said, scaling="log")
             return _of_range(known, said, where)
         if isinstance(said, _Choices):
             return CategoricalDistribution([_level(known, _checked(each, where)) for each in said.choices])

@@ -13,9 +13,9 @@ from typing import IO
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.storage.printable import count
-from hyperbo.tuning.optuna.database import database_errors
 from hyperbo.tuning.optuna.study_history import warped
-from hyperbo.tuning.tuner import Tuner, TuningTrial
+from hyperbo.tuning.trial import TuningTrial
+from hyperbo.tuning.tuner import Tuner
 from hyperbo_flows.command.display import Show, View
 from hyperbo_flows.command.processes import ProcessGroups
 from hyperbo_flows.command.template import CommandTemplate, CommandTuning
@@ -216,7 +216,9 @@ class CommandRun:
         self._tell(trial, running.claim, result)
 
     def _tell(self, trial: TuningTrial, claim: Claim, result: CommandResult) -> None:
-        self._tuner.tell(trial, result.objective, infeasible=result.objective is None)
+        if result.metric:
+            self._tuner.doubts.of_name(result.metric, f"trial {trial.number}")
+        self._tuner.tell(trial, result.objective, infeasible=result.objective is None, reason=result.reason)
         claim.release(self.folder(trial))
         self._seconds[trial.number] = result.seconds
         if result.reason:
@@ -226,9 +228,7 @@ class CommandRun:
 
     def _give_up(self, trial: TuningTrial, claim: Claim | None) -> None:
         """Mark a trial as failed; the next trial tries the same hyperparameters."""
-        self._tuner.tell(trial, failed=True)
-        with database_errors(self._tuner.study):
-            self._tuner.study.enqueue_trial(dict(trial.hyperparameters))
+        self._tuner.give_up(trial)
         if claim is not None:
             claim.release(self.folder(trial))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import shutil
 import string
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.methods.universal.roles import meant_by
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
 
 TRIAL_FOLDER = "trial_folder"
@@ -23,7 +23,7 @@ class CommandTuning:
 
     Attributes:
       command: the command line, with `{name}` in place of a value; split into words like in a shell.
-      prior: what `load_prior` takes.
+      prior: what `load_prior` takes, or `universal`.
       trials: number of trials, earlier ones included. Failed trials are tried again and do not count.
       out: folder of the trials' folders, and of the database unless `storage` names another.
       space: TOML file with ranges.
@@ -35,6 +35,7 @@ class CommandTuning:
       name: of the run in the database.
       batch: as in `Tuner`.
       seed: of all random numbers.
+      direction: of the objective; None: that of the prior. The universal prior needs one.
       environment: of the commands; None: that of this process.
 
     Raises:
@@ -55,6 +56,7 @@ class CommandTuning:
     name: str = "tuning"
     batch: BatchStrategy = "kriging_believer"
     seed: int = 0
+    direction: str | None = None
     environment: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -113,8 +115,8 @@ class CommandTemplate:
         used = {name for word in words for name in _names(word)}
         known = [*parameters, TRIAL_FOLDER]
         for name in sorted(used - set(known)):
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {{{near[0]}}}? " if near else ""
+            near = meant_by(name, known)
+            meant = f"did you mean {{{near}}}? " if near else ""
             listed = ", ".join(f"{{{each}}}" for each in known)
             raise InvalidInputError(
                 f"{{{name}}} is no parameter",

@@ -33,6 +33,7 @@ class CommandResult:
       reason: why a trial is not done.
       seconds: duration of the command.
       has_number: whether the command gave a number, finite or not: a sign that it works.
+      metric: the name that the command gave with the number; empty where it gave none.
     """
 
     status: Literal["done", "infeasible", "failed"]
@@ -40,6 +41,7 @@ class CommandResult:
     reason: str
     seconds: float
     has_number: bool
+    metric: str = ""
 
 
 def result_of(
@@ -75,7 +77,9 @@ def result_of(
         return without("failed", f"the command ended with 0, but there is no number in the {where}: {line!r}")
     if not math.isfinite(value):
         return without("infeasible", f"objective {value}", has_number=True)
-    return CommandResult("done", value, "", seconds, True)
+    return CommandResult(
+        "done", value, "", seconds, True, name_in(line or "") or Path(objective_file or "").stem
+    )
 
 
 def number_in(line: str) -> float | None:
@@ -90,6 +94,16 @@ def number_in(line: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def name_in(line: str) -> str:
+    """The name in a line `name=number` or `name: number`; empty where the line has none.
+
+    >>> name_in("0.25"), name_in("val_error: 1e-3")
+    ('', 'val_error')
+    """
+    name, found, _ = line.replace(":", "=", 1).partition("=")
+    return name.strip() if found else ""
 
 
 def last_lines(folder: Path) -> str:

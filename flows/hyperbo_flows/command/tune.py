@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Any
 
-from hyperbo.data.warping import output_warping
 from hyperbo.errors import InvalidInputError
-from hyperbo.priors.file import Prior
-from hyperbo.priors.names import load_prior
+from hyperbo.priors.names import UNIVERSAL, load_prior
 from hyperbo.tuning.optuna.codes import never_active
-from hyperbo.tuning.optuna.database import database_errors
-from hyperbo.tuning.optuna.distributions import space_of
-from hyperbo.tuning.tuner import Tuner, TuningTrial
+from hyperbo.tuning.optuna.database import address_of, database_errors
+from hyperbo.tuning.optuna.whole_space import begun
+from hyperbo.tuning.trial import TuningTrial
+from hyperbo.tuning.tuner import Tuner
 from hyperbo_flows.command.display import shown
 from hyperbo_flows.command.processes import ProcessGroups
 from hyperbo_flows.command.ranges import read_ranges
@@ -36,12 +37,16 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
       VersionConflictError: the run in the database was begun with another prior or space.
       NumericalError: the acquisition function is nowhere finite.
     """
-    prior = load_prior(tuning.prior)
-    given = read_ranges(prior.description.search_space, tuning.space, tuning.parameters)
+    prior = None if tuning.prior == UNIVERSAL else load_prior(tuning.prior)
+    given = read_ranges(prior and prior.description.search_space, tuning.space, tuning.parameters)
+    if prior is None:
+        _require_whole(tuning, given)
+    if tuning.storage is not None:
+        address_of(tuning.storage)
     # Checked before the run begins: a run that has begun cannot change its ranges.
-    space = space_of(prior.description.search_space, given)
+    belief, space = begun(prior, given, tuning.direction)
     held = [name for name, each in space.items() if each.single()]
-    unused = [*held, *never_active(prior.description.search_space, space)]
+    unused = [*held, *never_active(belief.space, space)]
     template = CommandTemplate.of(tuning.command, list(space), unused)
     try:
         tuning.folder.mkdir(parents=True, exist_ok=True)
@@ -52,9 +57,18 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
             fix="choose another folder by --out",
         ) from error
     storage = tuning.storage or f"sqlite:///{tuning.out / 'runs.db'}"
-    tuner = Tuner(prior, given, storage, tuning.name, tuning.batch, tuning.seed)
+    tuner = Tuner(
+        prior or UNIVERSAL,
+        given,
+        storage,
+        tuning.name,
+        tuning.batch,
+        tuning.seed,
+        direction=tuning.direction,
+    )
+    tuner.doubts.option = "--direction {}"
     columns = [name for name in space if name not in held]
-    _introduce(tuning, prior, tuner)
+    _introduce(tuning, tuner)
     with ExitStack() as stack:
         groups = stack.enter_context(ProcessGroups())
         run = CommandRun(tuning, template, tuner, columns, groups, stack.enter_context(shown()))
@@ -68,10 +82,25 @@ def tune_command(tuning: CommandTuning) -> tuple[TuningTrial, str] | None:
     return best, shlex.join(arguments)
 
 
-def _introduce(tuning: CommandTuning, prior: Prior, tuner: Tuner) -> None:
+def _require_whole(tuning: CommandTuning, given: Mapping[str, Any]) -> None:
+    """Require what the universal prior has to be told."""
+    if not given:
+        raise InvalidInputError(
+            "no parameter to tune",
+            where="--prior universal",
+            fix="give each, such as --parameter lr=1e-5:1e-1 --parameter layers=1:4:int, or --space FILE",
+        )
+    if tuning.direction is None:
+        raise InvalidInputError(
+            "no direction",
+            where="--prior universal",
+            fix="give --direction minimize or --direction maximize",
+        )
+
+
+def _introduce(tuning: CommandTuning, tuner: Tuner) -> None:
     """Say what is tuned, and warn if the earlier trials are of another command."""
-    direction = output_warping(prior.description.output_warping).direction
-    wanted = "minimised" if direction == "minimize" else "maximised"
+    wanted = "minimised" if tuner.belief.warping.direction == "minimize" else "maximised"
     say(f"{tuning.prior}: the objective is {wanted}; trials in {tuning.folder}")
     has_results = any(trial.status in ("done", "infeasible") for trial in tuner.trials)
     with database_errors(tuner.study):

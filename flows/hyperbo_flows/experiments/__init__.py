@@ -5,7 +5,7 @@ The steps are functions of modules of the same name: `pretrain`, `evaluate`, `re
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.experiments.arms import arms_by_name
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Arm", "Experiment", "Plan", "Runner", "arms_by_name", "make_plan", "read_experiment"]
 # Imported when they are used: they need JAX, and the command line imports this package without it.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "arms": ["arms_by_name"],
         "experiment": ["Arm", "Experiment"],
         "experiment_file": ["read_experiment"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hyperbo.methods.paper import SettingsName, paper_settings
 from hyperbo.pretrain import NLLTraining
 from hyperbo_flows.experiments.experiment import Arm, Experiment
 from hyperbo_flows.experiments.methods import method_class
+from hyperbo_flows.process.progress import say
 
 # Section 7.6 "Results on the HPO-B Benchmark"; on PD1 the hidden layers are those of `Architecture`.
 _HPOB_HIDDEN = (128, 128)
@@ -87,7 +88,8 @@ def arms_by_name(
       settings: as in `configured`.
 
     Raises:
-      InvalidInputError: there is no name, one repeats, or a method cannot be configured.
+      InvalidInputError: there is no name, one repeats, a method cannot be configured, or `steps` are given
+        and no method takes them.
       NotAvailableError: the user's own method cannot be imported.
     """
     names = tuple(names)
@@ -101,7 +103,24 @@ def arms_by_name(
         fewer = None if name in METHODS else _FEWER_POINTS.fullmatch(name)
         method, points = (fewer["method"], int(fewer["points"])) if fewer else (name, None)
         arms[name] = Arm(configured(method, dataset, steps, settings=settings), points_per_task=points)
+    if steps is not None:
+        _tell_what_steps_limit(arms, steps)
     return arms
+
+
+def _tell_what_steps_limit(arms: Mapping[str, Arm], steps: int) -> None:
+    """Print which methods the steps do not limit, as they are trained in another way; refuse to limit none."""
+    trainings = {name: getattr(arm.method, "training", None) for name, arm in arms.items()}
+    limited = [name for name, training in trainings.items() if isinstance(training, NLLTraining)]
+    others = [name for name, training in trainings.items() if training is not None and name not in limited]
+    if not limited:
+        raise InvalidInputError(
+            f"steps = {steps} limits no training: {', '.join(arms)} pre-train by no steps of NLL",
+            where="experiment",
+            fix="leave --steps out; in an experiment file, `training` of an arm has its other settings",
+        )
+    if others:
+        say(f"--steps limits {', '.join(limited)}; not {', '.join(others)}, trained in another way")
 
 
 def demonstration(
@@ -120,7 +139,7 @@ def demonstration(
 
     Args:
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
       raw: folder of raw files that PD1 mini is built from; None for those in the package.
       seeds: seeds of what is learned, and of the runs.
       iterations: observations per run.

@@ -14,6 +14,7 @@ from hyperbo.errors import InvalidInputError
 from hyperbo.methods import Method, PretrainedMethod
 from hyperbo_flows.experiments.methods import method_identity
 from hyperbo_flows.experiments.protocols import PROTOCOL_NAMES, ProtocolName
+from pd1_builder.version.catalog import data_folder
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Experiment:
     Attributes:
       arms: by the label that names them in records; the report is about the first.
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
       dataset: `<name>/<config>:<version>`.
       raw: folder of raw files the version is built from; None for those shipped or downloaded.
       preparation: named reading of the version; None for the dataset's own.
@@ -149,5 +150,5 @@ class Experiment:
 
     @property
     def data_dir(self) -> Path:
-        """Folder of dataset versions."""
-        return self.data or self.runs / "data"
+        """The data folder."""
+        return data_folder(self.data)

@@ -82,7 +82,7 @@ def read_experiment(path: Path, runs: Path, data: Path | None = None) -> Experim
     Args:
       path: the file.
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
 
     Raises:
       InvalidInputError: the file cannot be read, or a field is missing, unknown or wrong; the message names
@@ -112,7 +112,7 @@ def experiment_of(
       arms: the tables of the arms, by label.
       path: the file.
       runs: folder of finished runs.
-      data: folder of dataset versions; None for `data` in the folder of runs.
+      data: the data folder; None for `pd1_builder.version.catalog.default_data_dir`.
       raw: folder of raw files that the version is built from; None for those shipped or downloaded.
 
     Raises:

@@ -13,6 +13,7 @@ from typing import Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.methods import METHODS, Method
+from hyperbo.storage.validation import suggestion
 
 
 def method_class(name: str, folder: Path | None = None) -> type[Any]:
@@ -37,13 +38,11 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
     if not colon:
         raise InvalidInputError(
             f"unknown method {name!r}",
-            fix=f"use {', '.join(METHODS)}, or <module>:<class> for a method of your own",
+            fix=f"{suggestion(name, METHODS)}, or <module>:<class> for a method of your own",
         )
-    for place in (Path.cwd(), *([folder.absolute()] if folder is not None else [])):
-        if str(place) not in sys.path:
-            sys.path.insert(0, str(place))
+    places = [str(place) for place in (folder and folder.absolute(), Path.cwd()) if place is not None]
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        found = getattr(_imported(module_name, places), class_name)
     except (ImportError, AttributeError) as error:
         raise NotAvailableError(
             f"method {name!r} cannot be imported: {error}; write <module>:<class>, and install the module or "
@@ -56,6 +55,18 @@ def method_class(name: str, folder: Path | None = None) -> type[Any]:
         )
     method_source(found)  # A file that is edited later is not what runs.
     return found
+
+
+def _imported(module: str, places: list[str]) -> Any:
+    """Import a module, which may be in folders of the user."""
+    new = [place for place in places if place not in sys.path]
+    sys.path[:0] = new
+    try:
+        return importlib.import_module(module)
+    finally:
+        # A file there may have the name of a module that others import later: theirs goes first.
+        del sys.path[: len(new)]
+        sys.path += new
 
 
 def method_name(method: Method) -> str:
@@ -83,6 +94,19 @@ def method_identity(method: Method) -> dict[str, Any]:
         # The version of the project's code does not change with this file.
         identity["source_sha256"] = _source_sha256(type(method))
     return identity
+
+
+def method_summary(method: Method) -> str:
+    """What a method of one's own is: the first line of its class's docstring; empty without one.
+
+    It is empty for the methods of the project, which reports describe themselves.
+    """
+    of_class = type(method)
+    if method_name(method) in METHODS:
+        return ""
+    written = inspect.cleandoc(of_class.__doc__ or "").partition("\n")[0]
+    # A dataclass without a docstring has its signature as one.
+    return "" if written.startswith(f"{of_class.__name__}(") else written
 
 
 @cache

@@ -30,6 +30,7 @@ from hyperbo.priors.file import Prior, read_prior, save_prior
 from hyperbo.priors.names import load_prior
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.code_version import NUMERIC, code_version
+from hyperbo.storage.validation import suggestion
 from hyperbo_flows.experiments.make_prior import PREPARATION, prior_of_job, warping_of, with_steps
 from hyperbo_flows.process.progress import progress_line, say
 from pd1_builder.read.load import load
@@ -87,7 +88,7 @@ class OnlineComparison:
         unknown = [name for name in self.methods if name not in ONLINE_METHODS]
         if unknown:
             raise InvalidInputError(
-                f"unknown method {', '.join(unknown)}", fix=f"use some of {', '.join(ONLINE_METHODS)}"
+                f"unknown method {', '.join(unknown)}", fix=suggestion(unknown[0], ONLINE_METHODS)
             )
         chosen = {name: ONLINE_METHODS[name] for name in self.methods}
         if self.settings == "paper":

@@ -11,6 +11,7 @@ from hyperbo.data.folds import Fold, all_but_test_task, chosen_tasks, given_spli
 from hyperbo.data.subsets import flat_tasks, only_tasks
 from hyperbo.data.tuning_data import Task, TuningData
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 from pd1_builder import load
 from pd1_builder.read.official_split import initialisations, tasks_of_splits
 
@@ -180,7 +181,9 @@ def _hpob(dataset: str, data: TuningData, not_tested: tuple[str, ...], data_dir:
         )
     unknown = sorted(set(not_tested) - set(splits["test"]))
     if unknown:
-        raise InvalidInputError(f"no test task {', '.join(unknown)}", where=dataset)
+        raise InvalidInputError(
+            f"no test task {', '.join(unknown)}", where=dataset, fix=suggestion(unknown[0], splits["test"])
+        )
     starts = initialisations(dataset, "test", data_dir)
     names = [name for name in splits["test"] if name not in not_tested]
     (fold,) = given_split(data, splits["train"], names)

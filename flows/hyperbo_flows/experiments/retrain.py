@@ -12,8 +12,9 @@ from hyperbo_flows.experiments.pretrain import pretrain
 from hyperbo_flows.experiments.studies import STUDIES, design, under_its_protocol, usable
 from hyperbo_flows.process.progress import say
 from pd1_builder import Manifest, build, verify
-from pd1_builder.release.datasets import DATASETS, raw_folder
+from pd1_builder.read.preparations import find_preparation
 from pd1_builder.version.catalog import version_folder
+from pd1_builder.version.makeable import DATASETS, can_be_made
 
 
 def retrain(experiment: Experiment, command: str) -> Path:
@@ -75,12 +76,12 @@ def provide(experiment: Experiment) -> Manifest:
     """
     dataset, _, version = experiment.dataset.partition(":")
     present = version_folder(dataset, version, experiment.data_dir).exists()
-    if not present and dataset in DATASETS:
-        if experiment.raw is None and dataset.startswith("pd1/mini"):
-            raw_folder(dataset, version, experiment.data_dir)  # Refuses a version without raw files at once.
+    buildable = dataset in DATASETS and (experiment.raw is not None or can_be_made(dataset, version))
+    find_preparation(experiment.preparation, dataset)  # Refuses an unknown one before anything is built.
+    if buildable and not present:
         say(f"dataset {experiment.dataset}: building")
     started = time.perf_counter()
-    if dataset in DATASETS:
+    if buildable or (present and dataset in DATASETS):
         # A version that is there is verified by the build, and its raw files compared with those at hand.
         manifest = build(dataset, version, raw=experiment.raw, data_dir=experiment.data_dir)
     else:
@@ -89,7 +90,7 @@ def provide(experiment: Experiment) -> Manifest:
     trials = sum(manifest.rows(split) for split in manifest.counts)
     tasks = len({task for counts in manifest.counts.values() for task in counts})
     say(
-        f"dataset {manifest.reference}: {done}, {trials} trials of {tasks} tasks, content "
-        f"{manifest.content_hash[:12]}"
+        f"dataset {manifest.reference}: {done}, in {experiment.data_dir}, {trials} trials of {tasks} tasks, "
+        f"content {manifest.content_hash[:12]}"
     )
     return manifest

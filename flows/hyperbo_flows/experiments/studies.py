@@ -48,6 +48,7 @@ class Study:
     """A study of the paper.
 
     Attributes:
+      name: its name on the command line; `hyperbo.evaluation.pages.opening.STUDIES` says what it asks.
       quantity: what it varies.
       methods: the methods that are compared unless the user names others.
       variants: makes the variants of a method from its label, its arm and the data under the study's
@@ -55,6 +56,7 @@ class Study:
       protocol: what the study holds out; None: what the experiment holds out.
     """
 
+    name: str
     quantity: str
     methods: tuple[str, ...]
     variants: Callable[[str, Arm, TestBed], dict[str, Variant]]
@@ -75,7 +77,7 @@ def design(study: Study, methods: Mapping[str, Arm], bed: TestBed) -> dict[str, 
       InvalidInputError: a method lacks what the study varies, or the data leave nothing to vary.
     """
     return {
-        name: replace(arm, study={"quantity": study.quantity, "series": series, "at": at})
+        name: replace(arm, study={"name": study.name, "quantity": study.quantity, "series": series, "at": at})
         for label, method in methods.items()
         for name, (arm, series, at) in (
             study.variants(label, method, bed) or {label: Variant(method, label, None)}
@@ -192,13 +194,18 @@ _HYPERBO = ("H-NLL", "H-EKL", "FSBO", "ABLR")
 _FLAT = ("H-NLL", "FSBO", "ABLR", "Rand")
 # In the order of the paper's sections sssec:exp-pd1-datapoints, ssec:num_training_tasks, app:exp-acfun,
 # app:exp-structure, sssec:negative_transfer and sssec:hold-out-related.
-STUDIES = {
-    "points-per-task": Study(
-        "points per training task", (*_HYPERBO, "STBOH"), _points_per_task, "all-but-test-task"
+_STUDIES = (
+    Study(
+        "points-per-task",
+        "points per training task",
+        (*_HYPERBO, "STBOH"),
+        _points_per_task,
+        "all-but-test-task",
     ),
-    "training-tasks": Study("training tasks", (*_HYPERBO, "STBOH"), _training_tasks, "all-but-test-task"),
-    "acquisition": Study("acquisition function", _HYPERBO, _acquisition),
-    "structure": Study("features", ("H-NLL", "H-EKL"), _structure),
-    "negative-transfer": Study("training functions", _FLAT, _negative_transfer),
-    "held-out": Study("training tasks", (*_HYPERBO, "STBOH"), _held_out, "all-but-test-task"),
-}
+    Study("training-tasks", "training tasks", (*_HYPERBO, "STBOH"), _training_tasks, "all-but-test-task"),
+    Study("acquisition", "acquisition function", _HYPERBO, _acquisition),
+    Study("structure", "features", ("H-NLL", "H-EKL"), _structure),
+    Study("negative-transfer", "training functions", _FLAT, _negative_transfer),
+    Study("held-out", "training tasks", (*_HYPERBO, "STBOH"), _held_out, "all-but-test-task"),
+)
+STUDIES = {study.name: study for study in _STUDIES}

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int64
-from optuna.samplers import TPESampler
 
 from hyperbo.bayesopt.offline import Run, simulate
 from hyperbo.data.folds import Fold, all_but_test_task, held_out_related
@@ -33,7 +32,6 @@ from hyperbo.gp.gaussian_process import GaussianProcess
 from hyperbo.gp.numerics import double_precision
 from hyperbo.methods import BestAverage
 from hyperbo.pretrain import Job, Progress, no_progress
-from hyperbo.tuning.optuna.recorded import sampler_rows
 from hyperbo.tuning.proposals import PRIOR_WEIGHT
 from hyperbo.tuning.recorded import TunerPolicy, recorded_task
 
@@ -109,6 +107,11 @@ def worth_of(
     """
     tested = [(fold, task) for fold in chosen.folds for task in fold.tests]
     runs = 3 * len(tested)
+    # Optuna is an extra, and this module is imported also where nothing is measured.
+    from optuna.samplers import TPESampler
+
+    from hyperbo.tuning.optuna.recorded import sampler_rows
+
     of_prior = tuner_rows(
         [(gp, task) for fold, gp in zip(chosen.folds, priors, strict=True) for task in fold.tests],
         warping,

@@ -17,6 +17,7 @@ from hyperbo.evaluation.records.metadata import validate_metadata
 from hyperbo.evaluation.records.runs import read_records
 from hyperbo_flows.experiments import evaluation_folder, ledger
 from hyperbo_flows.experiments.evaluation_folder import RECORDS_NAME
+from hyperbo_flows.experiments.methods import method_name, method_summary
 from hyperbo_flows.experiments.plan import Plan, evaluation_code
 from hyperbo_flows.experiments.pretrain import LOSSES_OF_PRIOR
 from hyperbo_flows.experiments.protocols import TestBed
@@ -180,6 +181,8 @@ def _metadata(
     every = list(facts.values())
     seconds = _seconds(finished, facts)
     provenance = test_bed.data.provenance
+    told = {method_name(arm.method): method_summary(arm.method) for arm in experiment.arms.values()}
+    summaries = {name: summary for name, summary in told.items() if summary}
     return {
         "dataset": provenance.dataset,
         "manifest_hash": provenance.manifest_hash,
@@ -210,6 +213,7 @@ def _metadata(
         "command": command,
         "objective": {"name": plan.objective, "direction": output_warping(plan.warping).direction},
         "flat_tasks": list(test_bed.flat_training_tasks),
+        **({"summaries": summaries} if summaries else {}),
         "failures": _failed_runs(failures),
     }
 

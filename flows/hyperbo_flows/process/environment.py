@@ -89,9 +89,16 @@ def start_prefect_server() -> None:
     # A process inherits the blocked signals of the process that starts it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     server = SubprocessASGIServer()
+    # Python starts the server as a module, and must not take the user's files for modules of its own.
+    as_given = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
     try:
         server.start()
     finally:
+        if as_given is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = as_given
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     follow(server)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.service.settings import Service, read_service
 
 __all__ = ["Service", "read_service"]
 # Imported when they are used: they need JAX, which a flow imports after its process is prepared.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"settings": ["Service", "read_service"]})
+__getattr__, __dir__ = attach(__name__, {"settings": ["Service", "read_service"]})

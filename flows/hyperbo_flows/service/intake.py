@@ -18,9 +18,9 @@ from hyperbo_flows.service.settings import Service
 from hyperbo_flows.service.sources import Fetch, SourceFile, fetched, fetched_archive
 from pd1_builder import Manifest, add, build
 from pd1_builder.compare.release_checks import check_release
-from pd1_builder.release.datasets import newest_shipped
 from pd1_builder.release.next_version import can_be_added, next_release
 from pd1_builder.version.catalog import find
+from pd1_builder.version.makeable import newest_shipped
 from pd1_builder.version.manifest import read_manifest
 
 

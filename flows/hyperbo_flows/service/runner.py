@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
+from hyperbo.installation import require_extras
 from hyperbo_flows.experiments.work import Failures, Part, Runner
 from hyperbo_flows.service.artifacts import shown_progress
 
@@ -61,7 +62,7 @@ def spread(step: str, name: str, compute: Compute) -> Runner:
       compute: where the parts run.
 
     Raises:
-      NotAvailableError: the package for Dask is not installed.
+      MissingExtraError: the package for Dask is not installed.
     """
     from prefect import flow
 
@@ -94,10 +95,9 @@ def _task_runner(compute: Compute) -> Any:
         from prefect.task_runners import ThreadPoolTaskRunner
 
         return ThreadPoolTaskRunner(max_workers=compute.workers)
-    try:
-        from prefect_dask.task_runners import DaskTaskRunner
-    except ImportError as error:
-        raise NotAvailableError("the runner dask needs prefect-dask: pip install 'hyperbo[dask]'") from error
+    require_extras("dask", purpose="the runner dask")
+    from prefect_dask.task_runners import DaskTaskRunner
+
     if compute.address:
         return DaskTaskRunner(address=compute.address)
     return DaskTaskRunner(

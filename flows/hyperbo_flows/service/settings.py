@@ -15,8 +15,8 @@ from hyperbo_flows.experiments.experiment import Experiment
 from hyperbo_flows.experiments.experiment_file import ArmTables, Design, experiment_of
 from hyperbo_flows.service.runner import Compute
 from pd1_builder.compare.release_checks import ReleaseChecks
-from pd1_builder.release.datasets import DATASETS
 from pd1_builder.release.next_version import can_be_added
+from pd1_builder.version.makeable import DATASETS
 
 # Stands for the version in an experiment before one is published.
 _NO_VERSION = "0.0.0"
@@ -196,7 +196,7 @@ def _require_possible(dataset: str, source: Source, where: str) -> None:
     }
     for what, is_so in wrong.items():
         if is_so:
-            raise InvalidInputError(f"{dataset} {what}", where=where, fix="see docs/operating.md")
+            raise InvalidInputError(f"{dataset} {what}", where=where, fix="correct this in the service file")
 
 
 def _located(place: str, folder: Path) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from hyperbo.evaluation.figures.style import (
     INK,
+    PAGE,
+    RULE,
     Styles,
     canvas,
     draw_legend,
@@ -21,6 +24,7 @@ from hyperbo.evaluation.figures.style import (
 )
 from hyperbo.evaluation.measures.aggregates import Ranks
 from hyperbo.evaluation.measures.spread import Band, percentile_band
+from hyperbo.evaluation.measures.verdict import Pace, Verdict, spans_of, times
 
 _FEW = 6
 
@@ -57,6 +61,83 @@ def regret_figure(
         if not small:
             draw_legend(figure, methods)
         return svg(figure, name, f"Simple regret by iteration of {', '.join(methods)}")
+
+
+def verdict_figure(name: str, curves: Band, methods: Sequence[str], styles: Styles, verdict: Verdict) -> str:
+    """Draw the regret of the two methods of a verdict, that of the others faintly, and what is sooner.
+
+    An arrow leads, at the final regret of one of the two, from the iteration in which it gets there to that
+    in which the other one does. A strip on the horizontal axis has the colour of the one that is ahead.
+
+    Args:
+      name: identifies the figure in its page.
+      curves: bands of shape (methods, iterations).
+      methods: names of the rows of the bands.
+      styles: line style of each method.
+      verdict: two of the methods, compared.
+    """
+    two, iterations = (verdict.method, verdict.rival), _iterations(curves.median)
+    shown = methods if len(methods) <= _FEW else two
+    with canvas(*size(shown)) as figure:
+        axes = figure.add_subplot()
+        for method in two:
+            row = methods.index(method)
+            band = curves.lower[row], curves.upper[row]
+            draw_line(axes, iterations, curves.median[row], method, styles[method], band)
+        for row, method in enumerate(methods):
+            if method not in two:
+                axes.plot(
+                    iterations,
+                    curves.median[row],
+                    color=styles[method].colour,
+                    linestyle=(0, styles[method].dashes) if styles[method].dashes else "solid",
+                    linewidth=1.0,
+                    alpha=0.6,
+                    zorder=1.9,  # below the two
+                    label=method if method in shown else None,
+                )
+        for after, colour in (
+            (range(1, verdict.iterations + 1), RULE),
+            (verdict.ahead_after, styles[verdict.method].colour),
+            (verdict.behind_after, styles[verdict.rival].colour),
+        ):
+            axes.broken_barh(
+                [(first - 0.5, last - first + 1.0) for first, last in spans_of(after)],
+                (0.0, 0.022),
+                facecolors=colour,
+                transform=axes.get_xaxis_transform(),
+                zorder=3,
+            )
+        _draw_pace(axes, verdict.pace)
+        regret_axis(axes, float(np.nanmax(curves.upper)))
+        axes.set_ylabel("mean simple regret")
+        iteration_axis(axes, len(iterations))
+        draw_legend(figure, shown)
+        return svg(figure, name, f"Simple regret by iteration of {', '.join(methods)}. {verdict.sentence}")
+
+
+def _draw_pace(axes: Axes, pace: Pace) -> None:
+    """Draw the arrow between the two iterations, with their ratio; nothing where there is no such ratio."""
+    if pace.ratio in (0.0, 1.0):
+        return
+    # Nearer to the end of the arrow, where the curve of the one that is sooner is further below.
+    between = 0.3 * pace.iterations + 0.7 * pace.other_iterations
+    axes.annotate(
+        "",
+        (pace.iterations, pace.regret),
+        (pace.other_iterations, pace.regret),
+        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
+    )
+    axes.annotate(
+        times(pace.ratio),
+        (between, pace.regret),
+        (0, -4),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        color=INK,
+        bbox={"facecolor": PAGE, "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
+    )
 
 
 def slice_figure(

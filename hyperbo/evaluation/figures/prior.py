@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from hyperbo.data.search_space import Parameter
-from hyperbo.evaluation.figures.style import INK, canvas, size, svg
+from hyperbo.evaluation.figures.style import INK, PAGE, RULE, canvas, size, svg
 from hyperbo.evaluation.prior.cuts import HALF, Slices
 from hyperbo.evaluation.prior.view import Promising
 
@@ -23,8 +23,10 @@ _RESOLUTION = 1e-3
 _BLUE, _ORANGE, _GREY = "#0072b2", "#d55e00", "#80858c"
 BAND = 1.96
 _BINS = 30
-# The numbers of proposals are drawn above the histogram (of height 1), one above another.
-_FIRST_RUNG, _RUNG = 1.14, 0.25
+# The proposals are drawn above the histogram (of height 1), the first on top; the bar is below it.
+_FIRST_RUNG, _RUNG, _BAR = 1.2, 0.25, -0.14
+# From this coordinate on, the value of a proposal stands on the left of its point.
+_LABEL_LEFT_FROM = 0.8
 # A tick this close to the end of its axis has its label inside the panel.
 _END = 0.08
 
@@ -33,28 +35,42 @@ def promising_figure(name: str, promising: Promising, parameter: Parameter, axis
     """Draw the promising points along a parameter, with their range and the first proposals."""
     low, high = (raw_text(parameter, each) for each in promising.ranges[axis])
     best = raw_text(parameter, promising.best[axis])
-    with canvas(300, 165) as figure:
+    tries = promising.proposals[:, axis]
+    rungs = _FIRST_RUNG + _RUNG * np.arange(len(tries))[::-1]
+    with canvas(330, 185) as figure:
         axes = figure.add_subplot()
         shares, edges = np.histogram(promising.points[:, axis], bins=_BINS, range=(0.0, 1.0))
         heights = shares / shares.max()
         axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=_BLUE, alpha=0.35, linewidth=0)
-        axes.plot(promising.ranges[axis], [-0.14, -0.14], color=_BLUE, linewidth=5, solid_capstyle="butt")
-        axes.plot([promising.best[axis]], [-0.14], "D", color=_ORANGE, markersize=6.5, clip_on=False)
-        for number, point in enumerate(promising.proposals):
+        axes.plot(promising.ranges[axis], [_BAR, _BAR], color=_BLUE, linewidth=5, solid_capstyle="butt")
+        axes.plot([promising.best[axis]], [_BAR], "D", color=_ORANGE, markersize=6.5, clip_on=False)
+        axes.hlines(rungs, 0.0, 1.0, color=RULE, linewidth=0.5)
+        axes.plot(tries, rungs, "o", color=INK, markersize=4, clip_on=False)
+        for at, rung in zip(tries, rungs, strict=True):
+            left = at > _LABEL_LEFT_FROM
             axes.annotate(
-                str(number + 1),
-                (point[axis], _FIRST_RUNG + _RUNG * number),
-                ha="center",
+                raw_text(parameter, at),
+                (at, rung),
+                (-5 if left else 5, 1),
+                textcoords="offset points",
+                ha="right" if left else "left",
                 va="center",
-                fontsize=10,
+                fontsize=9,
                 color=INK,
+                bbox={"facecolor": PAGE, "edgecolor": "none", "pad": 0.5},
             )
         axes.set_ylim(-0.32, _FIRST_RUNG + _RUNG * len(promising.proposals))
-        axes.yaxis.set_major_locator(NullLocator())
         axes.spines["left"].set_visible(False)
         raw_axis(axes, "x", parameter, 5)
+        named = [f"trial {number}" for number in range(1, len(tries) + 1)]
+        axes.set_yticks([_BAR, 0.5, *rungs], ["best", "promising", *named], fontsize=9)
+        axes.tick_params(axis="y", length=0, pad=8)
         axes.set_xlabel(parameter.name)
-        description = f"{parameter.name}: most of the promising region from {low} to {high}, best {best}"
+        tried = ", ".join(raw_text(parameter, at) for at in tries)
+        description = (
+            f"{parameter.name}: most of the promising region from {low} to {high}, best {best}; "
+            f"first trials at {tried}"
+        )
         return svg(figure, name, description)
 
 

@@ -45,8 +45,8 @@ _MARKERS = {
 LINEAR_BELOW = 0.001
 
 # Placeholders that are replaced by the page's own colours.
-INK, RULE = "#010203", "#040506"
-_PAGE_COLOURS = {INK: "currentColor", RULE: "var(--rule, #b8bcc4)"}
+INK, RULE, PAGE = "#010203", "#040506", "#070809"
+_PAGE_COLOURS = {INK: "currentColor", RULE: "var(--rule, #b8bcc4)", PAGE: "var(--page, #ffffff)"}
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "hyperbo",

@@ -9,9 +9,11 @@ The estimate is their mean, and the 95 % interval is Student's over clusters,
 Priors within a cluster enter by its mean only: two priors on one task dataset do not count as two task
 datasets. It is the interval of Ibragimov and Müller, "t-statistic based correlation and heterogeneity robust
 inference", Journal of Business & Economic Statistics 28(4), 2010. A percentile bootstrap of so few clusters
-is too narrow; what was measured of both is in `docs/decisions/arena.md`. Where values are skewed, as regrets
+is too narrow. Where values are skewed, as regrets
 near 0 are, the interval covers less than it says. It is not corrected for the number of comparisons.
 """
+
+# What was measured of both is in docs/decisions/arena.md.
 
 from __future__ import annotations
 

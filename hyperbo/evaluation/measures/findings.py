@@ -80,8 +80,9 @@ def headline(regrets: RunArray, iteration: int, unit: str = "seed") -> str:
     """
     compared = comparable(regrets)
     curves = regret_curves(compared)
+    several = len(regrets.seeds) > 1
     levels = [
-        f"{method} {number(median)} [{number(lower)}, {number(upper)}]"
+        f"{method} {number(median)}" + (f" [{number(lower)}, {number(upper)}]" if several else "")
         for method, median, lower, upper in zip(
             compared.methods,
             curves.median[:, iteration - 1],
@@ -91,10 +92,12 @@ def headline(regrets: RunArray, iteration: int, unit: str = "seed") -> str:
         )
     ]
     missing = [f"{method} missing" for method in regrets.methods if method not in compared.methods]
-    tasks, seeds = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), unit)
+    tasks, over = _some(len(compared.tasks), len(regrets.tasks), "task"), count(len(regrets.seeds), unit)
+    if several:
+        over = f"median over {over}, with the 20th and 80th percentile"
     return (
         f"After {count(iteration, 'iteration')}, the mean simple regret over {tasks} "
-        f"(median over {seeds}, with the 20th and 80th percentile) is: {', '.join(levels + missing)}."
+        f"({over}) is: {', '.join(levels + missing)}."
     )
 
 

@@ -47,10 +47,29 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
 
     The same seed gives the same interval. Both ends are NaN for fewer than two values.
     """
-    values = np.asarray(values, np.float64)
+    lower, upper = bootstrap_intervals(np.asarray(values, np.float64)[:, None], seed)
+    return float(lower[0]), float(upper[0])
+
+
+def bootstrap_intervals(
+    values: Float64[np.ndarray, "n k"], seed: int = 0
+) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
+    """The `bootstrap_interval` of the mean of every column: the same resamples of rows for all of them."""
     if len(values) < 2:
-        return float("nan"), float("nan")
+        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
+    return interval_of(resampled_means(values, seed))
+
+
+def resampled_means(values: Float64[np.ndarray, "n k"], seed: int = 0) -> Float64[np.ndarray, "resamples k"]:
+    """The means over rows of 10,000 resamples of the rows."""
     rows = np.random.default_rng(seed).integers(len(values), size=(BOOTSTRAP_SAMPLES, len(values)))
+    return np.stack([column[rows].mean(axis=1) for column in values.T], axis=1)
+
+
+def interval_of(
+    resamples: Float64[np.ndarray, "resamples k"],
+) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
+    """The ends of the 95 % percentile interval of every column of resamples."""
     tail = (1 - BOOTSTRAP_COVERAGE) / 2
-    lower, upper = np.quantile(values[rows].mean(axis=1), (tail, 1 - tail))
-    return float(lower), float(upper)
+    lower, upper = np.quantile(resamples, (tail, 1 - tail), axis=0)
+    return lower, upper

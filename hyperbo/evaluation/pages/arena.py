@@ -8,20 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperbo.errors import NotAvailableError
+from markupsafe import Markup
+
 from hyperbo.evaluation.measures.comparisons import TIE_TOLERANCE
 from hyperbo.evaluation.measures.findings import WITHOUT_MODEL, number
 from hyperbo.evaluation.measures.leaderboard import Estimate, Leaderboard, shared_lowest, simplest_ahead_of
+from hyperbo.evaluation.pages.context import METHOD_LINES
+from hyperbo.evaluation.pages.report import page_environment
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.printable import count
-
-try:
-    from markupsafe import Markup
-
-    from hyperbo.evaluation.pages.context import METHOD_LINES
-    from hyperbo.evaluation.pages.report import page_environment
-except ModuleNotFoundError as error:
-    raise NotAvailableError(f"a page needs {error.name}; pip install 'hyperbo[report]'") from error
 
 _STYLES = ("report.css", "arena.css")
 

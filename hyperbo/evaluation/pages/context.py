@@ -52,19 +52,26 @@ METHOD_LINES: Mapping[str, str] = {
     "it.",
 }
 
+UNDESCRIBED = "A method of your own, whose class has no docstring."
+
 
 def reading_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Values:
     """How y was made (`warping_of`), whether regret is normalised, and name, line and labels of each method.
 
-    The line is empty for a method that the project does not have.
+    A method of one's own is told in its own words, if it has any.
     """
+    own = metadata.get("summaries", {})
     labels: dict[str, list[str]] = {}
     for label in metadata["methods"]:
         labels.setdefault(method_of(metadata, label), []).append(label)
     return {
         "warping": warping_of(records, metadata),
         "normalised": metadata.get("regret") == "normalised",
-        "method_lines": [(name, METHOD_LINES.get(name, ""), of_name) for name, of_name in labels.items()],
+        "method_lines": [
+            (name, METHOD_LINES.get(name) or own.get(name) or UNDESCRIBED, of_name)
+            for name, of_name in labels.items()
+        ],
+        "named_otherwise": any(of_name != [name] for name, of_name in labels.items()),
     }
 
 

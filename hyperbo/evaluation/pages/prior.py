@@ -10,23 +10,18 @@ from typing import Any
 import numpy as np
 
 from hyperbo.data.warping import output_warping
-from hyperbo.errors import NotAvailableError
+from hyperbo.evaluation.figures import prior as figures
 from hyperbo.evaluation.figures.prior import raw_text
+from hyperbo.evaluation.figures.prior_matrix import matrix_figure
+from hyperbo.evaluation.figures.training import training_figure
 from hyperbo.evaluation.measures.findings import number
+from hyperbo.evaluation.pages.report import page_environment
 from hyperbo.evaluation.prior.cuts import FUNCTIONS
 from hyperbo.evaluation.prior.view import PROMISING_SHARE, RANGE, PriorView, parameters_of_columns, view_prior
 from hyperbo.gp.kernels import CORRELATIONS
 from hyperbo.priors.file import Prior, PriorDescription
 from hyperbo.priors.history import PriorDecision
 from hyperbo.storage.atomic import write_atomically
-
-try:
-    from hyperbo.evaluation.figures import prior as figures
-    from hyperbo.evaluation.figures.prior_matrix import matrix_figure
-    from hyperbo.evaluation.figures.training import training_figure
-    from hyperbo.evaluation.pages.report import page_environment
-except ModuleNotFoundError as error:
-    raise NotAvailableError(f"a page needs {error.name}; pip install 'hyperbo[report]'") from error
 
 _WARPINGS = {
     "negative_log": "y = \N{MINUS SIGN}ln(r + 10⁻¹⁰) of the raw objective r, which is to be minimised",

@@ -9,26 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup, escape
 
-from hyperbo.errors import NotAvailableError
+from hyperbo.evaluation.figures.style import line_styles
 from hyperbo.evaluation.measures.findings import number
 from hyperbo.evaluation.measures.regret import regrets_of_priors, simple_regrets
 from hyperbo.evaluation.measures.spread import BOOTSTRAP_SAMPLES, LOWER_PERCENTILE, UPPER_PERCENTILE
+from hyperbo.evaluation.measures.verdict import speed
+from hyperbo.evaluation.pages import context, sections
+from hyperbo.evaluation.pages.opening import opening_section
+from hyperbo.evaluation.pages.words import GLOSSARY, anchor, defined
 from hyperbo.evaluation.records.losses import check_losses_belong, validate_losses
 from hyperbo.evaluation.records.metadata import EvaluationMetadata, run_unit, validate_metadata
 from hyperbo.evaluation.records.run_array import RunArray, any_comparable, comparable
 from hyperbo.storage.atomic import write_atomically
 from hyperbo.storage.printable import count
-
-try:
-    import jinja2
-    from markupsafe import Markup, escape
-
-    from hyperbo.evaluation.figures.style import line_styles
-    from hyperbo.evaluation.pages import context, sections
-except ModuleNotFoundError as error:
-    raise NotAvailableError(f"a report needs {error.name}; pip install 'hyperbo[report]'") from error
 
 _HYPHENATED = re.compile(r"\S*-\S*")
 
@@ -87,7 +84,15 @@ def page_environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, count=count, json=_json, unbroken=_unbroken)
+    environment.filters.update(
+        number=number,
+        count=count,
+        json=_json,
+        unbroken=_unbroken,
+        speed=speed,
+        defined=defined,
+        anchor=anchor,
+    )
     environment.tests.update(nan=math.isnan, infinite=math.isinf)
     return environment
 
@@ -105,7 +110,8 @@ def _aggregates(
         "styles": styles,
         **coverage,
         **context.reading_section(records, metadata),
-        **sections.study_section(records, metadata),
+        **opening_section(regrets, by_prior, records, metadata, styles),
+        "glossary": GLOSSARY,
         **sections.regret_section(compared, styles),
         **sections.comparison_section(by_prior, coverage["subject"]),
         **sections.solved_section(compared, styles),

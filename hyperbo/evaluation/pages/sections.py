@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from hyperbo.evaluation.figures import curves as figures
-from hyperbo.evaluation.figures.diagnostics import calibration_figure, correlation_figure, study_figure
+from hyperbo.evaluation.figures.diagnostics import calibration_figure, correlation_figure
 from hyperbo.evaluation.figures.style import LINEAR_BELOW, Styles
 from hyperbo.evaluation.measures.aggregates import (
     CRITERIA,
@@ -47,7 +47,6 @@ from hyperbo.evaluation.measures.regret import (
 )
 from hyperbo.evaluation.measures.repeats import STILL_PICKS, STILL_SHARE, measure_repeats
 from hyperbo.evaluation.measures.spread import Band
-from hyperbo.evaluation.measures.study import study_points
 from hyperbo.evaluation.measures.tables import (
     best_objective_table,
     best_objectives,
@@ -83,12 +82,6 @@ def coverage_section(regrets: RunArray, metadata: EvaluationMetadata) -> Values:
     }
 
 
-def study_section(records: pd.DataFrame, metadata: EvaluationMetadata) -> Values:
-    """Regret by the quantity that a study varies; empty if the evaluation is not a study."""
-    points = study_points(records, metadata)
-    return {"study": points, "study_figure": study_figure("study", points) if points else ""}
-
-
 def regret_section(compared: RunArray, styles: Styles) -> Values:
     """Regret curves and slices of them, ranks, regret at budgets."""
     methods = compared.methods
@@ -98,6 +91,8 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
     lowest_mean = table.groupby("iteration")["mean"].transform("min") == table["mean"]
     ranks = rank_methods(compared)
     per_seed = mean_over_tasks(compared)
+    # One seed has no spread to show.
+    sliced = sorted({1, compared.iterations}) if len(compared.seeds) > 1 else []
     return {
         "budgets": budgets,
         "regret_rows": rows_by(table.assign(lowest=lowest, lowest_mean=lowest_mean), "method"),
@@ -108,8 +103,7 @@ def regret_section(compared: RunArray, styles: Styles) -> Values:
         "regret_figure": figures.regret_figure("regret", regret_curves(compared), methods, styles),
         "rank_figure": figures.rank_figure("ranks", ranks, methods, styles),
         "slice_figures": [
-            (t, figures.slice_figure(f"slice-{t}", per_seed[:, :, t - 1], methods, styles, t))
-            for t in sorted({1, compared.iterations})
+            (t, figures.slice_figure(f"slice-{t}", per_seed[:, :, t - 1], methods, styles, t)) for t in sliced
         ],
     }
 

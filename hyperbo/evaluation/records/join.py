@@ -142,6 +142,10 @@ def _metadata(parts: Mapping[str, Evaluation], records: pd.DataFrame) -> Evaluat
         if any(key in each for each in every):
             joined[key] = list(dict.fromkeys(value for each in every for value in each.get(key, ())))
     joined["seeds"].sort()
+    if any("summaries" in each for each in every):
+        joined["summaries"] = {
+            name: value for each in every for name, value in each.get("summaries", {}).items()
+        }
     joined |= {key: value for key in SHARED_IF_THERE if (value := every[0].get(key)) is not None}
     failures = [failure for each in every for failure in each.get("failures", ())]
     if failures:

@@ -69,6 +69,7 @@ class EvaluationMetadata(TypedDict):
         r // runs_per_prior; absent: 1.
       objective: what the column `objective` of the records is; absent: an error that is to be minimised.
       flat_tasks: training tasks whose function is flat (`hyperbo.data.subsets`).
+      summaries: by the name of a method of one's own, what it says of itself in one line.
       failures: runs that failed; a run that failed and has records was repeated, and is not missing.
     """
 
@@ -92,6 +93,7 @@ class EvaluationMetadata(TypedDict):
     runs_per_prior: NotRequired[PositiveInt]
     objective: NotRequired[Objective]
     flat_tasks: NotRequired[list[str]]
+    summaries: NotRequired[dict[str, str]]
     failures: NotRequired[list[Failure]]
 
 

@@ -29,7 +29,7 @@ of Ville ("Etude critique de la notion de collectif", 1939)
 
 and every chosen point has an expected improvement by the mixture of at least :math:`w_m(t)` times the largest
 one by the true component: a prior of weight 0.9 that is right keeps a weight above 0.09 in all trials with a
-probability of at least 0.9. A bound on the regret does not follow (docs/decisions/mixture.md).
+probability of at least 0.9. A bound on the regret does not follow.
 
 The first choice is the largest mean of the mixture; later ones maximise expected improvement over the best
 observation, which is linear in the distribution, so that it is the average of the components'. That of a

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 GENERIC = "generic"
 # Role, and words that a name of that role has. The first role that fits is taken.
@@ -65,3 +67,15 @@ def role_of(name: str) -> str:
         if any(f" {each} " in f" {words} " for each in known):
             return role
     return GENERIC
+
+
+def meant_by(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant: one spelt alike, or the only one of its role; None: there is none.
+
+    >>> meant_by("lr", ["learning_rate", "momentum"]), meant_by("rates", ["rate"]), meant_by("x", ["y"])
+    ('learning_rate', 'rate', None)
+    """
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.8)
+    role = role_of(name)
+    alike = near or [each for each in names if role_of(each) == role != GENERIC]
+    return alike[0] if len(alike) == 1 else None

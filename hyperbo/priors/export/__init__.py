@@ -6,7 +6,7 @@ A prior speaks of inputs in the unit cube and of values to be maximised. `inputs
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.export.models import GPyTorchPrior, to_botorch, to_gpytorch
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["GPyTorchPrior", "inputs_of", "points_of", "to_botorch", "to_gpytorch", "values_of"]
 # Imported when they are used: the units need no PyTorch.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "models": ["GPyTorchPrior", "to_botorch", "to_gpytorch"],
         "units": ["inputs_of", "points_of", "values_of"],
     },

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.errors import InvalidInputError
 from hyperbo.gp.moments import as_observations
+from hyperbo.installation import require_extras
 from hyperbo.priors.export.units import loaded
 from hyperbo.priors.file import Prior
 
@@ -37,7 +38,8 @@ def to_gpytorch(prior: Prior | str | Path) -> GPyTorchPrior:
       prior: a prior, its folder or its name.
 
     Raises:
-      NotAvailableError: GPyTorch is not installed, or there is no such prior.
+      MissingExtraError: GPyTorch is not installed.
+      NotAvailableError: there is no such prior.
     """
     modules = _modules()
     values = loaded(prior).gp.values()
@@ -70,7 +72,8 @@ def to_botorch(prior: Prior | str | Path, x: ArrayLike, y: ArrayLike) -> Any:
 
     Raises:
       InvalidInputError: the arrays do not fit each other, or there is no observation.
-      NotAvailableError: BoTorch is not installed, or there is no such prior.
+      MissingExtraError: BoTorch is not installed.
+      NotAvailableError: there is no such prior.
     """
     prior = loaded(prior)
     inputs, values = as_observations(prior.gp, x, y)
@@ -81,12 +84,10 @@ def to_botorch(prior: Prior | str | Path, x: ArrayLike, y: ArrayLike) -> Any:
             fix="choose the first trials by to_gpytorch(prior).mean",
         )
     mean, kernel, likelihood = to_gpytorch(prior)
-    try:
-        import torch  # pyright: ignore[reportMissingImports]
-        from botorch.models import SingleTaskGP  # pyright: ignore[reportMissingImports]
-        from botorch.settings import validate_input_scaling  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError as error:
-        raise _not_installed(error) from error
+    import torch  # pyright: ignore[reportMissingImports]
+    from botorch.models import SingleTaskGP  # pyright: ignore[reportMissingImports]
+    from botorch.settings import validate_input_scaling  # pyright: ignore[reportMissingImports]
+
     # BoTorch would warn that the values are not standardised; the prior's unit is another.
     with validate_input_scaling(False):
         model = SingleTaskGP(
@@ -102,14 +103,7 @@ def to_botorch(prior: Prior | str | Path, x: ArrayLike, y: ArrayLike) -> Any:
 
 def _modules() -> Any:
     """The modules that need PyTorch."""
-    try:
-        from hyperbo.priors.export import torch_modules
-    except ModuleNotFoundError as error:
-        raise _not_installed(error) from error
+    require_extras("botorch", purpose="a prior for GPyTorch or BoTorch")
+    from hyperbo.priors.export import torch_modules
+
     return torch_modules
-
-
-def _not_installed(error: ModuleNotFoundError) -> NotAvailableError:
-    return NotAvailableError(
-        f"a prior for GPyTorch or BoTorch needs {error.name}; pip install 'hyperbo-priors[botorch]'"
-    )

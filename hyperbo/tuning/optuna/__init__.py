@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach, require_extras
 
 if TYPE_CHECKING:
     from hyperbo.tuning.optuna.sampler import HyperBOSampler
 
 __all__ = ["HyperBOSampler"]
-# Imported when it is used: it needs Optuna; the rest of `hyperbo.tuning` does not.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"sampler": ["HyperBOSampler"]})
+require_extras("optuna", purpose="tuning")
+# Imported when it is used: Optuna takes a second.
+__getattr__, __dir__ = attach(__name__, {"sampler": ["HyperBOSampler"]})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +15,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.study import Study, create_study
 from sqlalchemy import event
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from hyperbo.compute.checkpoints import differences
@@ -22,6 +25,15 @@ from hyperbo.storage.staging import lock
 _IDENTITY = "hyperbo:identity"
 # Another process may hold an SQLite file while it writes; this is far longer than any write takes.
 _SQLITE_SECONDS = 30
+# What says that a study was made or found, and what brings tables up to date.
+_LOGGERS = (
+    "optuna.study.study",
+    "optuna.storages._rdb.storage",
+    "optuna.storages._in_memory",
+    "optuna.storages.journal._storage",
+    "alembic.runtime.migration",
+)
+_IS_QUIET = ContextVar("is_quiet", default=False)
 
 
 def opened_study(
@@ -37,7 +49,7 @@ def opened_study(
       InvalidInputError: the database cannot be used, or the run has another direction.
       VersionConflictError: the run was begun with another identity. The message says what differs.
     """
-    with _said(_shown(storage)), _alone(storage):
+    with _said(_shown(storage)), _alone(storage), _quiet():
         study = create_study(
             study_name=name,
             storage=_opened(storage),
@@ -55,13 +67,21 @@ def opened_study(
             study.set_user_attr(_IDENTITY, dict(identity))
             found = identity
     if found is None:
-        raise VersionConflictError(f"run {name!r} was not begun by a tuner; use another name")
+        raise VersionConflictError(
+            f"run {name!r} was not begun by a tuner; give another name, such as name={f'{name}-2'!r}"
+        )
     different = differences(found, dict(identity))
     if different:
         raise VersionConflictError(
             f"run {name!r} was begun otherwise: {'; '.join(different)}; use another name, and add its trials"
         )
     return study
+
+
+def place_of(study: Study) -> str:
+    """Where a study is kept: the address without its password, or `memory`."""
+    storage = getattr(study._storage, "_backend", study._storage)
+    return "memory" if isinstance(storage, InMemoryStorage) else _shown(getattr(storage, "url", None))
 
 
 @contextmanager
@@ -80,15 +100,14 @@ def database_errors(study: Study) -> Iterator[None]:
 def _said(where: str) -> Iterator[None]:
     try:
         yield
-    except ArgumentError as error:
-        # The address is not shown: it may hold a password.
-        raise InvalidInputError(
-            "this is no address of a database", where=where, fix="write one such as sqlite:///runs.db"
-        ) from error
     except (StorageInternalError, SQLAlchemyError, ImportError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
         reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        fix = "release it" if "locked" in reason else "check that it exists, is whole, and may be written"
+        fix = "check that it exists, is whole, and may be written"
+        if isinstance(error, ImportError):
+            fix = "install the driver of this kind of database"
+        elif "locked" in reason:
+            fix = "release it"
         raise InvalidInputError(f"the database cannot be used: {reason}", where=where, fix=fix) from error
 
 
@@ -97,7 +116,7 @@ def _opened(storage: str | BaseStorage | None) -> BaseStorage:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
         return storage
-    url = make_url(storage)
+    url = address_of(storage)
     if url.get_backend_name() != "sqlite":
         return RDBStorage(storage)
     patience = {} if "timeout" in url.query else {"connect_args": {"timeout": _SQLITE_SECONDS}}
@@ -121,14 +140,75 @@ def _begin_writing(connection: Any) -> None:
 @contextmanager
 def _alone(storage: str | BaseStorage | None) -> Iterator[None]:
     """Let only one process at a time create the tables of an SQLite file and begin a run in it."""
-    url = make_url(storage) if isinstance(storage, str) else None
+    url = address_of(storage) if isinstance(storage, str) else None
     is_file = url is not None and url.get_backend_name() == "sqlite" and url.database
     file = Path(str(url.database)) if url is not None and is_file else None
     if file is None or not file.parent.is_dir():
         yield
         return
     with lock(file, lambda: None):
+        _require_own(file)
         yield
+
+
+def address_of(storage: str) -> URL:
+    """An address, taken apart.
+
+    Raises:
+      InvalidInputError: it is none.
+    """
+    try:
+        return makeaddress_of(storage)
+    except ArgumentError as error:
+        # What may hold a password is not shown.
+        is_file = not set(storage) & set("@:")
+        raise InvalidInputError(
+            f"{storage!r} is no address of a database" if is_file else "this is no address of a database",
+            where="storage",
+            fix=f"write sqlite:///{storage if is_file else 'runs.db'}",
+        ) from error
+
+
+def _require_own(file: Path) -> None:
+    """Refuse a database of SQLite that another tool made: Optuna would write its tables into it.
+
+    Raises:
+      InvalidInputError: there are tables, and none of Optuna's.
+    """
+    if not file.is_file():
+        return
+    with (
+        closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection,
+        suppress(
+            sqlite3.Error  # what is damaged or locked is said when it is opened
+        ),
+    ):
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if tables and not tables & {"studies", "version_info"}:
+            raise InvalidInputError(
+                f"this is a database of another tool, with the tables {', '.join(sorted(tables)[:3])}",
+                where=str(file),
+                fix="give the runs a file of their own, such as sqlite:///runs.db",
+            )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to ourselves what Optuna and Alembic log below a warning; other threads log as before."""
+    for name in _LOGGERS:
+        # A filter that is there already is not added again.
+        logging.getLogger(name).addFilter(_is_heard)
+    token = _IS_QUIET.set(True)
+    try:
+        yield
+    finally:
+        _IS_QUIET.reset(token)
+
+
+def _is_heard(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or not _IS_QUIET.get()
 
 
 def _shown(storage: str | BaseStorage | None) -> str:
@@ -136,6 +216,6 @@ def _shown(storage: str | BaseStorage | None) -> str:
     if not isinstance(storage, str):
         return "storage"
     try:
-        return make_url(storage).render_as_string(hide_password=True)
+        return makeaddress_of(storage).render_as_string(hide_password=True)
     except ArgumentError:
         return "storage"

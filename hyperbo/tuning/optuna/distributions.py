@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Parameter, Value
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
+from hyperbo.methods.universal.roles import meant_by
 from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.optuna.codes import active_names, as_number, level_of
 
@@ -69,11 +69,11 @@ def _levels(parameter: Choice, distribution: BaseDistribution) -> tuple[Value, .
     )
     if not inside:
         raise InvalidInputError(
-            f"no level of {parameter.name} is in {_words(distribution)}: {parameter.summary}",
+            f"no level of {parameter.name} is in {words(distribution)}: {parameter.summary}",
             where=f"parameter {parameter.name!r}",
             fix="give some of its levels as a list",
         )
-    _say_levels(parameter.name, inside, _words(distribution))
+    _say_levels(parameter.name, inside, words(distribution))
     return inside
 
 
@@ -118,11 +118,23 @@ def space_of(prior: SearchSpace, given: Mapping[str, Any]) -> dict[str, BaseDist
     """
     known = {each.name: each for each in prior.parameters}
     own = {name: _own(each) for name, each in known.items()}
-    for name in given.keys() - own.keys():
-        meant = difflib.get_close_matches(name, own.keys() - given.keys(), n=1, cutoff=0.8)
-        if meant:
-            raise InvalidInputError(f"the prior has no parameter {name!r}", fix=f"did you mean {meant[0]!r}?")
-    return {**own, **{name: distribution_of(name, each, known.get(name)) for name, each in given.items()}}
+    for name in given:
+        meant = meant_by(name, [each for each in own if each not in given])
+        if name not in own and meant:
+            raise InvalidInputError(
+                f"the prior has no parameter {name!r}",
+                where="space",
+                fix=f"did you mean {meant!r}? Its parameters are {', '.join(own)}; to tune both, give both",
+            )
+    space = {**own, **{name: distribution_of(name, each, known.get(name)) for name, each in given.items()}}
+    for name, each in known.items():
+        if isinstance(each, Parameter) and placed(each, space[name]) is None:
+            raise InvalidInputError(
+                f"the choices {words(space[name])} of a number, {each.summary}",
+                where=f"parameter {name!r}",
+                fix="give numbers, or a range (lower, upper); or use another name for a choice of texts",
+            )
+    return space
 
 
 def _own(parameter: Parameter | Choice) -> BaseDistribution:
@@ -162,7 +174,7 @@ def inside(
             fits = False
         if not fits:
             raise InvalidInputError(
-                f"{name} = {given[name]!r} is outside of {_words(distribution)}", where="hyperparameters"
+                f"{name} = {given[name]!r} is outside of {words(distribution)}", where="hyperparameters"
             )
     return values
 
@@ -236,10 +248,12 @@ def plain_value(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _words(distribution: BaseDistribution) -> str:
+def words(distribution: BaseDistribution) -> str:
     """The values that a distribution allows, as text for a message."""
     if isinstance(distribution, CategoricalDistribution):
         return ", ".join(map(str, distribution.choices))
     limits = vars(distribution)
+    if limits["low"] == limits["high"]:
+        return str(limits["low"])
     step = f" in steps of {limits['step']}" if limits.get("step") else ""
     return f"[{limits['low']}, {limits['high']}]{step}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +18,11 @@ from optuna.trial import FrozenTrial, TrialState
 from hyperbo.bayesopt.history import History, trial_stream
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
-from hyperbo.priors.names import load_prior
+from hyperbo.priors.names import UNIVERSAL, load_prior
 from hyperbo.tuning.axes import Choices, Range
 from hyperbo.tuning.batches import BatchStrategy, require_strategy
-from hyperbo.tuning.belief import UNIVERSAL, Belief, extended, prior_belief
+from hyperbo.tuning.belief import Belief, extended, prior_belief
+from hyperbo.tuning.doubts import Doubts
 from hyperbo.tuning.optuna.codes import active_names, codes_of
 from hyperbo.tuning.optuna.distributions import placed, plain_value, value_of
 from hyperbo.tuning.optuna.study_history import PROPOSED, TOLD, history_of, wait_for_others
@@ -52,7 +54,7 @@ class HyperBOSampler(BaseSampler):
     guess.
 
     Args:
-      prior: a prior; what `hyperbo.load_prior` takes: a folder, or a name such as `pd1-mini/h-ekl`; or what
+      prior: the name of a prior, such as `pd1-mini/h-ekl`; its folder; a loaded prior; or what
         `hyperbo.tuning.universal_prior` returns.
       fixed: values of parameters of the prior that the objective holds fixed and does not suggest.
       batch: how running trials change the next one: `constant_liar`, `kriging_believer`,
@@ -64,6 +66,7 @@ class HyperBOSampler(BaseSampler):
       prior_weight: of the prior before any trial, above 0; 1: the prior alone, by GP-UCB.
 
     Raises:
+      NotAvailableError: there is no such prior.
       InvalidInputError: there is no such strategy, the weight is none, a fixed value is no parameter of the
         prior, the prior's scaling is not defined on a range, or the seed is outside of [0, 2^32).
 
@@ -80,7 +83,7 @@ class HyperBOSampler(BaseSampler):
 
     def __init__(
         self,
-        prior: Prior | Belief | str,
+        prior: Prior | Belief | str | os.PathLike[str] | Any,
         *,
         fixed: Mapping[str, Any] | None = None,
         batch: str = "constant_liar",
@@ -103,6 +106,7 @@ class HyperBOSampler(BaseSampler):
             others = [each for each in made if each is not None and each.columns]
             belief = extended(belief, others, self._prior_weight)
         self._belief = belief
+        self.doubts = Doubts(belief)
         self._warping = belief.warping
         self._space = belief.space
         self._fixed = {name: plain_value(value) for name, value in (fixed or {}).items()}
@@ -187,6 +191,8 @@ class HyperBOSampler(BaseSampler):
         """Mark a failed trial as told; a trial that a killed process left has no mark."""
         self._independent_of(trial).after_trial(study, trial, state, values)
         self._chosen.pop(trial._trial_id, None)
+        for value in values or ():
+            self.doubts.of_value(value, f"trial {trial.number}")
         if state == TrialState.FAIL:
             study._storage.set_trial_system_attr(trial._trial_id, TOLD, True)
 
@@ -278,11 +284,11 @@ class HyperBOSampler(BaseSampler):
             self._is_said = True
 
 
-def _loaded(prior: Prior | str) -> Prior:
-    if prior == UNIVERSAL:
+def _loaded(prior: Any) -> Prior:
+    if isinstance(prior, str) and prior == UNIVERSAL:
         raise InvalidInputError(
             "the universal prior needs a space and a direction",
             where="HyperBOSampler",
             fix="give hyperbo.tuning.universal_prior(space, direction), or use a Tuner",
         )
-    return prior if isinstance(prior, Prior) else load_prior(prior)
+    return load_prior(prior)

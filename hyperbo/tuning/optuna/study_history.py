@@ -17,6 +17,7 @@ from hyperbo.bayesopt.history import History
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
+from hyperbo.tuning.belief import RATE
 from hyperbo.tuning.optuna.codes import codes_of
 from hyperbo.tuning.region import coordinates
 
@@ -28,6 +29,13 @@ PROPOSED = "hyperbo:proposed"
 TOLD = "hyperbo:told"
 # User attribute of a failed trial whose hyperparameters are not the cause.
 FAILED = "hyperbo:failed"
+# User attribute: why a trial has no result, for a reader.
+REASON = "hyperbo:reason"
+# Where the warpings of rates are defined.
+_DEFINED = {
+    "negative_log": "tell an error rate or a loss, which is not negative",
+    RATE.name: "tell a rate of at most 1: divide a percentage by 100",
+}
 # How long a trial waits for the values of earlier trials; after that time their processes count as killed.
 _PATIENCE, _POLL = timedelta(seconds=10), 0.02
 
@@ -78,11 +86,10 @@ def warped(warping: OutputWarping, value: float, where: str = "") -> float:
     with np.errstate(invalid="ignore", divide="ignore"):
         y = float(warping.warp(np.array([value], np.float64))[0])
     if not math.isfinite(y):
-        loss = "tell an error rate or a loss, which is not negative"
         raise InvalidInputError(
             f"the prior's output warping {warping.name} is not defined at the objective {value}",
             where=where,
-            fix=loss if warping.name == "negative_log" else "tell a finite number",
+            fix=_DEFINED.get(warping.name, "tell a finite number"),
         )
     return y
 

@@ -18,10 +18,8 @@ from hyperbo.data.parameter import Parameter
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.errors import InvalidInputError
 from hyperbo.priors.file import Prior
-from hyperbo.tuning.belief import UNIVERSAL, Belief, prior_belief, universal_prior
+from hyperbo.tuning.belief import Belief, prior_belief, universal_prior
 from hyperbo.tuning.optuna.distributions import distribution_of, placed, space_of
-
-logger = logging.getLogger(__name__)
 
 logger = logging.getLogger(__name__)
 
@@ -30,27 +28,25 @@ _DECADES = 100.0
 
 
 def begun(
-    prior: Prior | str, space: Mapping[str, Any] | SearchSpace | None, direction: str | None
+    prior: Prior | None, space: Mapping[str, Any] | SearchSpace | None, direction: str | None
 ) -> tuple[Belief, dict[str, BaseDistribution]]:
-    """What a prior believes, and the distributions of the space to tune.
+    """What a prior, or the universal prior, believes, and the distributions of the space to tune.
+
+    Args:
+      prior: a prior; None: the universal prior.
+      space: what a user gives as the space to tune.
+      direction: of the objective; None: that of the prior.
 
     Raises:
-      InvalidInputError: something given is no range, choices or distribution, there is no such prior or
-        direction, or the prior has another direction.
+      InvalidInputError: something given is no range, choices or distribution, there is no such direction, or
+        the prior has another direction.
     """
     if isinstance(prior, Prior):
-        belief = prior_belief(prior)
-        if direction not in (None, belief.warping.direction):
-            raise InvalidInputError(
-                f"direction = {direction!r}, but the objective of the prior is to {belief.warping.direction}",
-                fix="leave the direction out",
-            )
+        belief = prior_belief(prior, direction)
         given = space_of(space, {}) if isinstance(space, SearchSpace) else space or {}
         return belief, space_of(belief.space, given)
-    if prior != UNIVERSAL:
-        raise InvalidInputError(f"prior = {prior!r}", fix="give hyperbo.load_prior(...), or 'universal'")
     whole, distributions = whole_space(space)
-    return universal_prior(whole, str(direction)), distributions
+    return universal_prior(whole, direction), distributions
 
 
 def say_unknown(belief: Belief, space: Mapping[str, BaseDistribution]) -> None:
@@ -119,6 +115,15 @@ def new_parameter(name: str, distribution: BaseDistribution) -> Parameter | Choi
     return Parameter(name, lower, upper, "log" if distribution.log else "linear", integer=is_integer)
 
 
+def is_wide(lower: float | int, upper: float | int) -> bool:
+    """Whether a range is searched in its logarithm, where nothing else is said.
+
+    >>> is_wide(1e-5, 1e-1), is_wide(0.0, 1.0), is_wide(1, 8)
+    (True, False, False)
+    """
+    return lower > 0.0 and _DECADES * lower <= upper < float("inf")
+
+
 def _choice(name: str, distribution: CategoricalDistribution) -> Choice:
     """Levels in an order that does not depend on how they were given; numbers are ordered."""
     levels = [each for each in distribution.choices if isinstance(each, str | bool | int | float)]
@@ -135,8 +140,8 @@ def _distribution(name: str, given: Any) -> BaseDistribution:
     if isinstance(given, tuple) and len(given) == 2:
         lower, upper = given
         if all(isinstance(each, int) and not isinstance(each, bool) for each in given) and lower < upper:
-            return IntDistribution(lower, upper, log=lower > 0 and upper >= _DECADES * lower)
+            return IntDistribution(lower, upper, log=is_wide(lower, upper))
         is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in given)
-        if is_number and lower > 0.0 and _DECADES * lower <= upper < float("inf"):
+        if is_number and is_wide(lower, upper):
             return FloatDistribution(float(lower), float(upper), log=True)
     return distribution_of(name, [given] if isinstance(given, str | int) else given, None)

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
+from hyperbo.installation import attach
 from hyperbo_pipelines.bo_runs.evaluation import EvaluationFiles, bo_runs_layout, find_evaluation_files
 
 if TYPE_CHECKING:
@@ -11,6 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationFiles", "ObservedVersion", "ParseBoRuns", "bo_runs_layout", "find_evaluation_files"]
 # Imported when they are used: they need Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(
-    __name__, submod_attrs={"parse": ["ObservedVersion", "ParseBoRuns"]}
-)
+__getattr__, __dir__ = attach(__name__, {"parse": ["ObservedVersion", "ParseBoRuns"]})

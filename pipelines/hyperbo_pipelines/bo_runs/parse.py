@@ -31,6 +31,7 @@ from hyperbo_pipelines.bo_runs.evaluation import (
 from hyperbo_pipelines.curate.build import with_rejects
 from hyperbo_pipelines.curate.columns import Column, schema
 from hyperbo_pipelines.curate.elements import RawFile, Reject
+from hyperbo_pipelines.curate.parquet import without_nulls
 from hyperbo_pipelines.curate.tables import warp_table
 
 # Logarithms of two platforms may differ by so much.
@@ -123,7 +124,7 @@ def _observed_trials(paths: Sequence[Path], trial_ids: pd.Series, space: SearchS
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(columns=columns):
                 pieces.append(batch.filter(pc.call_function("is_in", [batch["trial_id"]], wanted)))
-    return pa.Table.from_batches(pieces)
+    return without_nulls(pa.Table.from_batches(pieces))
 
 
 def _inputs(space: SearchSpace) -> list[str]:

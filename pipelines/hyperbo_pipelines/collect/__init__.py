@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_pipelines.collect.objective import PresetTask
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Collection", "Preset", "PresetTask", "TaskPreset", "collect", "load_preset"]
 # Imported when they are used: they need JAX.
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__ = attach(
     __name__,
-    submod_attrs={
+    {
         "objective": ["PresetTask"],
         "preset": ["Preset", "TaskPreset", "load_preset"],
         "sweep": ["Collection", "collect"],

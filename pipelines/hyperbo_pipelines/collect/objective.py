@@ -13,6 +13,7 @@ from hyperbo.bayesopt.online import TrialResults
 from hyperbo.data.search_space import PD1_SEARCH_SPACE, SearchSpace
 from hyperbo.data.warping import OutputWarping, output_warping
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 from hyperbo_pipelines.collect.plan import dataset_of, trainer_of
 from hyperbo_pipelines.collect.preset import Preset
 from hyperbo_pipelines.collect.rows import trial_rows
@@ -45,7 +46,7 @@ class PresetTask:
         studies = [task.study for task in preset.tasks]
         if study not in studies:
             raise InvalidInputError(
-                f"no task {study!r}", where=f"preset {preset.name!r}", fix=f"use one of {', '.join(studies)}"
+                f"no task {study!r}", where=f"preset {preset.name!r}", fix=suggestion(study, studies)
             )
         self._preset, self._task = preset, preset.tasks[studies.index(study)]
         self._lanes, self._origin = lanes, origin

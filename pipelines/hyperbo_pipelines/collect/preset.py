@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.storage.validation import field_path, one_of, read_toml
+from hyperbo.storage.validation import field_path, one_of, read_toml, suggestion
 from hyperbo_pipelines.collect.datasets import TASK_DATASETS
 from hyperbo_pipelines.collect.models import MODELS
 
@@ -106,7 +106,7 @@ def load_preset(preset: str | Path) -> Preset:
         if not file.is_file():
             known = sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
             raise InvalidInputError(
-                f"no preset {preset!r}", fix=f"use one of {', '.join(known)}, or the path of a .toml file"
+                f"no preset {preset!r}", fix=f"{suggestion(str(preset), known)}, or the path of a .toml file"
             )
     result = read_toml(Preset, file)
     _check_tasks(result, str(file))

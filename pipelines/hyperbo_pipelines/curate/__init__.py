@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
+from hyperbo.installation import attach
 from hyperbo_pipelines.curate.columns import Column
 from hyperbo_pipelines.curate.elements import RawFile, Reject
 from hyperbo_pipelines.curate.layout import Layout
@@ -13,6 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Column", "CurateTrials", "Layout", "RawFile", "Reject", "SpillCurated", "WarpedMetric"]
 # Imported when they are used: they need Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(
-    __name__, submod_attrs={"build": ["CurateTrials", "SpillCurated", "WarpedMetric"]}
-)
+__getattr__, __dir__ = attach(__name__, {"build": ["CurateTrials", "SpillCurated", "WarpedMetric"]})

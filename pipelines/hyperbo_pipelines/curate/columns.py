@@ -45,7 +45,9 @@ RELATIONS = (
     Column("duplicates", "texts", "ids of other trials of the same task and input, the first few"),
     Column("block", "text", "matched block in which the trial stands for its task and input; empty: none"),
 )
-OBJECTIVE = Column("y", "real", "warped objective, to be maximised; NaN where diverged or without a value")
+OBJECTIVE = Column(
+    "y", "real", "warped objective, to be maximised; missing where diverged or without a value"
+)
 _DOC = b"description"
 # An input may be run thousands of times: naming all ids with every trial would take millions.
 MOST_DUPLICATES = 16

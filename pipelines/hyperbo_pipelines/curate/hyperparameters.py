@@ -1,7 +1,7 @@
 """How records hold raw hyperparameters: a column for each, of the type of its values.
 
-Columns have no nulls. Where a parameter is inactive, a column of numbers has NaN and a column of text is
-empty; therefore a conditional integer is stored as a real, and a conditional boolean as a text.
+In memory, columns have no nulls. Where a parameter is inactive, a column of numbers has NaN and one of text
+is empty; therefore a conditional integer is stored as a real, and a conditional boolean as a text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def raw_column(parameter: Parameter | Choice) -> Column:
         doc = f"raw {parameter.name}, one of {', '.join(map(str, parameter.levels))}"
     kind = _kind(parameter)
     if parameter.condition is not None:
-        doc += f"; {'empty' if kind == 'text' else 'NaN'} unless {parameter.condition}"
+        doc += f"; {'empty' if kind == 'text' else 'missing'} unless {parameter.condition}"
     return Column(f"hyperparameters.{parameter.name}", kind, doc)
 
 

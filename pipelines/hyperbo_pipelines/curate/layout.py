@@ -46,7 +46,7 @@ class Layout:
             OBJECTIVE,
             *(raw_column(each) for each in self.space.parameters),
             *(Column(f"x.{name}", "real", _meaning(name, self.space)) for name in self.space.columns),
-            *(Column(f"metrics.{name}", "real", f"{name}; NaN: none") for name in self.metrics),
+            *(Column(f"metrics.{name}", "real", f"{name}; may be missing") for name in self.metrics),
             *(
                 Column(f"curves.{name}", "reals", f"{name} along training; empty: none")
                 for name in self.curves

@@ -78,7 +78,7 @@ def draft_of_rows(paths: Sequence[Path], options: Options) -> SpaceDraft:
     direction = options.direction or guess_direction(objective, where)
     _comment(left, objective, curves, ignored, options)
     obstacles = (
-        f"{name!r} is ignored, for it cannot be declared: {why}." for name, why in undeclared.items()
+        f"{name!r} is ignored, because it cannot be declared: {why}." for name, why in undeclared.items()
     )
     left.notes["ignore"] = (*left.notes["ignore"], *obstacles)
     for name, note in (("task", task[1]), ("trial_id", "A guess by the name.") if trial_id else ("", "")):

@@ -65,7 +65,7 @@ def _read(source: str) -> list[Study]:
         raise InvalidInputError(
             f"not as the tool writes it: {error!r}",
             where=source,
-            fix="give the tool's own files, unchanged; docs/histories.md says which versions were tried",
+            fix="give the tool's own files, unchanged, or write the trials to a CSV file",
         ) from error
 
 

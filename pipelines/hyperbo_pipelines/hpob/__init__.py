@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
+from hyperbo.installation import attach
 from hyperbo_pipelines.hpob.layout import SpaceDescription, read_descriptors
 from hyperbo_pipelines.hpob.raw_files import HpobFiles, find_hpob_files
 
@@ -20,4 +19,4 @@ __all__ = [
     "read_descriptors",
 ]
 # Imported when it is used: it needs Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseHpob"]})
+__getattr__, __dir__ = attach(__name__, {"parse": ["ParseHpob"]})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
+from hyperbo.installation import attach
 from hyperbo_pipelines.pd1.layout import describe_raw_files, find_raw_files, pd1_layout
 
 if TYPE_CHECKING:
@@ -18,4 +17,4 @@ __all__ = [
     "pd1_layout",
 ]
 # Imported when it is used: it needs Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrials"]})
+__getattr__, __dir__ = attach(__name__, {"parse": ["ParseTrials"]})

@@ -6,7 +6,8 @@ import logging
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -60,7 +61,7 @@ class Execution:
         # Errors are raised; Beam would also log them, with all its stages.
         beam_log.setLevel(logging.CRITICAL)
         try:
-            with noticing_lost_workers():
+            with noticing_lost_workers(), _as_outside_of_notebooks():
                 self._run(build)
         except Exception as error:
             raise _plain(error) from error
@@ -81,7 +82,8 @@ class Execution:
                 case "in_memory":
                     environment = environments.EmbeddedPythonEnvironment.default()
                 case "multi_processing":
-                    worker = f"{shlex.quote(sys.executable)} -m hyperbo_pipelines.run.worker"
+                    # -P: the working directory may hold files of the user named like modules.
+                    worker = f"{shlex.quote(sys.executable)} -P -m hyperbo_pipelines.run.worker"
                     environment = environments.SubprocessSDKEnvironment.from_command_string(worker)
                 case "external":
                     environment = environments.ExternalEnvironment(self.worker_pool)
@@ -91,6 +93,19 @@ class Execution:
             options.view_as(DirectOptions).direct_running_mode = None
         with beam.Pipeline(runner, options=options) as pipeline:
             build(pipeline)
+
+
+@contextmanager
+def _as_outside_of_notebooks() -> Iterator[None]:
+    """Keep Beam from its labels for notebooks: their module cannot be imported with pandas 3."""
+    from apache_beam.utils import interactive_utils
+
+    found = interactive_utils.is_in_ipython
+    interactive_utils.is_in_ipython = lambda: False
+    try:
+        yield
+    finally:
+        interactive_utils.is_in_ipython = found
 
 
 # Beam's name of the failed step, and an error of this project in a worker's traceback.

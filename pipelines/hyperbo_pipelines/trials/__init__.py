@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
-
-from hyperbo_pipelines.trials.description import TrialsDescription
-from hyperbo_pipelines.trials.rows import find_trial_files
-from hyperbo_pipelines.trials.space_file import read_space_file
+from hyperbo.installation import attach
 
 if TYPE_CHECKING:
+    from hyperbo_pipelines.trials.description import TrialsDescription
     from hyperbo_pipelines.trials.parse import ParseTrialFiles
+    from hyperbo_pipelines.trials.rows import find_trial_files
+    from hyperbo_pipelines.trials.space_file import read_space_file
 
 __all__ = [
     "ParseTrialFiles",
@@ -19,5 +18,13 @@ __all__ = [
     "find_trial_files",
     "read_space_file",
 ]
-# Imported when it is used: it needs Beam.
-__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs={"parse": ["ParseTrialFiles"]})
+# Imported when they are used: they need the extra `build`.
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "description": ["TrialsDescription"],
+        "parse": ["ParseTrialFiles"],
+        "rows": ["find_trial_files"],
+        "space_file": ["read_space_file"],
+    },
+)

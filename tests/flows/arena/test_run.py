@@ -53,7 +53,7 @@ def test_a_division_whose_data_are_not_there_or_are_others_is_left_out(data, tmp
     assert set(results) == {"rows"}
     told = capsys.readouterr().out
     assert "division mini: left out" in told
-    assert "hyperbo data add absent FILES --space docs/examples/absent.toml" in told
+    assert "hyperbo data add absent FILES --space absent.toml" in told
     assert "division other: left out" in told
     with pytest.raises(NotAvailableError):
         run_divisions((absent,), ("Rand",), tmp_path, data, "the command")
@@ -97,7 +97,8 @@ def test_data_that_are_missing_are_neither_built_nor_downloaded(bundle, data, tm
         provide_data(PROTOCOL.division("hpob"), folder)
     result = CliRunner().invoke(app, ["arena", "data", "taskset", "--data", str(folder)])
     assert result.exit_code == 1
-    assert "hyperbo data add taskset FILES --space docs/examples/taskset.toml" in result.stderr
+    space = Path(run_module.__file__).parent / "taskset.toml"
+    assert f"hyperbo data add taskset FILES --space {space} " in result.stderr
     assert not folder.exists()
 
 
@@ -236,7 +237,8 @@ def test_a_strangers_method_of_fifty_lines_runs_is_verified_merged_and_shown(tmp
     source = EXAMPLES / "arena_nearest.py"
     assert len(source.read_text().splitlines()) <= 50
     monkeypatch.syspath_prepend(EXAMPLES)
-    method, folders = "arena_nearest:Nearest", ["--runs", str(tmp_path / "runs")]
+    method, where = "arena_nearest:Nearest", ["--data", str(tmp_path / "data")]
+    folders = ["--runs", str(tmp_path / "runs"), *where]
 
     def call(*arguments):
         result = CliRunner().invoke(app, ["arena", *arguments], catch_exceptions=False)
@@ -246,11 +248,11 @@ def test_a_strangers_method_of_fifty_lines_runs_is_verified_merged_and_shown(tmp
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     call("run", "quick", "--method", method, "--out", str(mine), *folders)
     call("run", "quick", "--method", "Portfolio", "--out", str(theirs), *folders)
-    told = call("verify", str(mine / "bundle.zip"), "--again", "1", *folders)
+    told = call("verify", str(mine / "bundle.zip"), "--again", "1", *where)
     assert "verified, 450 observations" in told
     both = tmp_path / "both.zip"
     call("merge", str(mine / "bundle.zip"), str(theirs / "bundle.zip"), "--out", str(both))
-    assert "verified, 600 observations" in call("verify", str(both), *folders)
+    assert "verified, 600 observations" in call("verify", str(both), *where)
     page = tmp_path / "page.html"
     assert "Portfolio" in call("page", str(both), "--out", str(page))
     assert method in page.read_text()

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 from hyperbo.data.search_space import Parameter, SearchSpace
 from hyperbo.priors.file import read_prior, save_prior
-from hyperbo.tuning.tuner import Tuner, TuningTrial
+from hyperbo.tuning.trial import TuningTrial
+from hyperbo.tuning.tuner import Tuner
 
 SPACE = SearchSpace((Parameter("rate", 1e-4, 1.0, "log"), Parameter("momentum", 0.0, 0.99)))
 # What every program of a test begins with: its trial, its hyperparameters, and one way to wait.
@@ -318,6 +319,42 @@ def test_other_parameters_and_those_that_are_held(
     assert f"the earlier trials are of another command, {command};" in other.output
 
 
+@pytest.mark.slow
+def test_the_universal_prior_tunes_any_space(workplace: Workplace) -> None:
+    workplace.program("print(f'accuracy={momentum - abs(rate - 0.01)}')\n")
+    space = ["--parameter", "rate=1e-4:1", "--parameter", "momentum=1:4:int"]
+    result = workplace.tune("--prior", "universal", *space, "--direction", "maximize", "--trials", "3")
+    assert result.exit_code == 0, result.output
+    assert "universal: the objective is maximised" in result.output
+    tuner = Tuner(
+        "universal",
+        space={"rate": (1e-4, 1.0), "momentum": (1, 4)},
+        storage=f"sqlite:///{workplace.out / 'runs.db'}",
+        direction="maximize",
+    )
+    # The same run as in Python: the wide range is searched in its logarithm.
+    assert [trial.status for trial in tuner.trials] == ["done"] * 3
+    assert tuner.best is not None
+    assert f"best objective {tuner.best.objective:.6g} in" in result.output
+
+
+def test_an_accuracy_is_not_minimised_without_a_word(
+    workplace: Workplace, caplog: pytest.LogCaptureFixture
+) -> None:
+    workplace.program("print(f'val_acc: {1 - rate / 2}')\n")
+    assert workplace.tune("--trials", "1").exit_code == 0
+    (said,) = [each.getMessage() for each in caplog.records if each.name == "hyperbo.tuning.doubts"]
+    assert said == (
+        "trial 0: val_acc is to be maximised by its name, but the objective is minimised; "
+        "for an accuracy, give --direction maximize"
+    )
+    caplog.clear()
+    result = workplace.tune("--trials", "1", "--direction", "maximize", "--name", "other")
+    assert result.exit_code == 0, result.output
+    assert "the objective is maximised" in result.output
+    assert not any(each.name == "hyperbo.tuning.doubts" for each in caplog.records)
+
+
 def test_a_folder_of_another_run_is_not_written_into(workplace: Workplace) -> None:
     workplace.program("print(rate)\n")
     (workplace.runs / "0000").mkdir(parents=True)
@@ -341,7 +378,19 @@ def test_a_program_that_cannot_be_started_stops_at_once(workplace: Workplace) ->
         (["--batch", "random"], "random'"),
         (["--name", "../other"], "name: '../other'"),
         (["--objective-file", "/tmp/error"], "objective file: /tmp/error is outside of the trial's"),
-        (["--prior", "nowhere/none"], "no prior nowhere/none"),
+        (["--prior", "nowhere/none"], "no prior 'nowhere/none'"),
+        (
+            ["--space", "none.toml"],
+            "echo 'parameters = [{name = \"rate\", lower = 0.001, upper = 0.1}]' > none.toml",
+        ),
+        (["--storage", "runs.db"], "storage: 'runs.db' is no address of a database; write sqlite:///runs.db"),
+        (["--parameter", "rate=slow,fast"], "parameter 'rate': the choices slow, fast of a number"),
+        (["--parameter", "momentun=0.5"], "the prior has no parameter 'momentun'; did you mean 'momentum'"),
+        (
+            ["--prior", "universal"],
+            "--prior universal: no parameter to tune; give each, such as --parameter lr=",
+        ),
+        (["--prior", "universal", "--parameter", "lr=1e-5:1"], "no direction; give --direction minimize"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_begun(

@@ -7,7 +7,7 @@ import rich
 from hyperbo_flows.command.display import View, best_trial, shown, table
 from rich.console import Console
 
-from hyperbo.tuning.tuner import TuningTrial
+from hyperbo.tuning.trial import TuningTrial
 
 TRIALS = [
     TuningTrial(0, {"rate": 0.5, "kind": "[bold]"}, "infeasible", None),

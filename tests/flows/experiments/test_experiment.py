@@ -16,6 +16,7 @@ from hyperbo.gp.gaussian_process import Architecture
 from hyperbo.methods import FSBO, HEKL, HNLL, METHODS, STBO, STBOH, Rand
 from hyperbo.pretrain import EKLTraining, NLLTraining
 from hyperbo.pretrain.ekl import training_blocks
+from pd1_builder.version.catalog import default_data_dir
 
 ARMS = {"Rand": Arm(Rand())}
 
@@ -51,9 +52,9 @@ def test_arms_that_cannot_be_are_refused(settings, message):
         Arm(**{"method": Rand()} | settings)
 
 
-def test_datasets_are_kept_beside_the_runs_unless_told_otherwise():
+def test_datasets_are_in_the_folder_that_all_commands_use_unless_told_otherwise():
     experiment = Experiment(ARMS, runs=Path("somewhere"))
-    assert experiment.data_dir == Path("somewhere/data")
+    assert experiment.data_dir == default_data_dir()
     assert replace(experiment, data=Path("elsewhere")).data_dir == Path("elsewhere")
 
 

@@ -32,7 +32,7 @@ def test_a_version_of_ones_own_trials_is_verified(tmp_path):
     assert added.exit_code == 0, added.output
     experiment = Experiment({"Rand": Arm(Rand())}, data=tmp_path, dataset="trials/mine:1.0.0")
     assert provide(experiment).reference == "trials/mine:1.0.0"
-    with pytest.raises(NotAvailableError, match="make it with hyperbo data add other"):
+    with pytest.raises(NotAvailableError, match="hyperbo data add other FILE"):
         provide(replace(experiment, dataset="trials/other:1.0.0"))
 
 

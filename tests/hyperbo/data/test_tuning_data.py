@@ -61,7 +61,7 @@ def test_holding_out_removes_every_task_of_the_dataset_from_tasks_and_blocks() -
     assert data.task_datasets == ("d0", "d1", "d2")
     kept = data.hold_out("d1")
     assert [task.name for task in kept.tasks] == ["t0", "t2"]
-    # The second block has one task left; all inputs of the others stay, for tasks may still be left out.
+    # The second block has one task left; all inputs of the others stay, because tasks may still be left out.
     assert [block.tasks for block in kept.blocks] == [("t0", "t2"), ("t0", "t2")]
     np.testing.assert_array_equal(kept.blocks[0].x, block.x)
     np.testing.assert_array_equal(kept.blocks[0].y, y[:, [0, 2]])

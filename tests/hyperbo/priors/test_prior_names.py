@@ -10,7 +10,7 @@ from prior_files import write_prior
 
 import hyperbo
 from hyperbo.data.search_space import PD1_SEARCH_SPACE
-from hyperbo.errors import NotAvailableError
+from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.priors.catalog import add_prior, promote
 from hyperbo.priors.names import SHIPPED, find_prior, load_prior
 
@@ -53,10 +53,38 @@ def test_a_folder_is_a_prior_too(tmp_path, catalog):
         np.testing.assert_array_equal(load_prior(reference).gp.mean.weight, load_prior(folder).gp.mean.weight)
 
 
-@pytest.mark.parametrize("reference", ["nowhere", "pd1-mini/none", "PD1/h-ekl", "/no/folder"])
-def test_an_unknown_name_lists_the_known_ones(reference, catalog):
-    with pytest.raises(NotAvailableError, match="pd1-mini/h-ekl, pd1-mini/h-nll"):
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("nowhere", "pd1-mini/h-ekl, pd1-mini/h-nll; `hyperbo prior list`"),
+        ("/no/folder", "pd1-mini/h-ekl, pd1-mini/h-nll; `hyperbo prior list`"),
+        ("PD1/h-ekl", r"did you mean pd1-mini/h-ekl\? `hyperbo prior list`"),
+        ("h-nll", r"did you mean pd1-mini/h-nll\? "),
+        ("pd1-mini/h-elk@12", "did you mean pd1-mini/h-ekl or"),
+        ("universal", "hyperbo tune --prior universal"),
+    ],
+)
+def test_an_unknown_name_has_the_nearest_ones(reference, said, catalog):
+    with pytest.raises(NotAvailableError, match=said):
         load_prior(reference)
+
+
+@pytest.mark.parametrize("given", [17, None, ["pd1-mini/h-ekl"]])
+def test_what_is_no_prior_says_what_is_accepted(given):
+    with pytest.raises(InvalidInputError, match=r"a name such as .*, the folder of a prior, a loaded prior"):
+        load_prior(given)
+
+
+def test_a_folder_that_is_none_names_the_one_that_is(tmp_path):
+    folder = write_prior(tmp_path / "line" / "mine", 1)
+    for near in (folder.parent, folder / "prior.json"):
+        with pytest.raises(NotAvailableError, match=f"{near} is no folder of a prior.*; give {folder}$"):
+            load_prior(str(near))
+    with pytest.raises(
+        NotAvailableError, match=r"holds prior\.safetensors and prior\.json; `hyperbo prior list`"
+    ):
+        load_prior(tmp_path)
+    assert load_prior(prior := load_prior(folder)) is prior
 
 
 def test_five_lines_run_in_a_new_process(tmp_path):

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +220,8 @@ def test_a_trial_of_another_tuner_is_refused():
     ("space", "message"),
     [
         ({"rates": 0.1}, "no parameter 'rates'; did you mean 'rate'"),
+        ({"momentum": (0.0, 0.9)}, "no parameter 'momentum'; did you mean 'beta'"),
+        ({"rate": ["small", "big"]}, "parameter 'rate': the choices small, big of a number"),
         ({"rate": (1.0, 0.1)}, "parameter 'rate'"),
         ({"rate": (0.0, 1.0)}, "parameter 'rate': .*log"),
         ({"rate": []}, "parameter 'rate'"),
@@ -253,12 +256,89 @@ def test_databases_that_cannot_be_used_are_said(tmp_path):
     for name in ("broken.db", "folder.db", "missing/runs.db"):
         with pytest.raises(InvalidInputError, match=f"{name}: the database cannot be used"):
             Tuner(PRIOR, storage=f"sqlite:///{tmp_path}/{name}")
-    with pytest.raises(InvalidInputError, match=r"sqlite:///runs\.db") as caught:
-        Tuner(PRIOR, storage="secret.db")
+    with pytest.raises(InvalidInputError, match=r"storage: 'mine\.db' .* write sqlite:///mine\.db"):
+        Tuner(PRIOR, storage="mine.db")
+    with pytest.raises(InvalidInputError, match=r"write sqlite:///runs\.db") as caught:
+        Tuner(PRIOR, storage="me:secret@host/runs")
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidInputError, match=r"postgresql://me:\*\*\*@host/runs") as caught:
         Tuner(PRIOR, storage="postgresql://me:secret@host/runs")
     assert "secret" not in str(caught.value)
+
+
+def test_a_database_of_another_tool_stays_as_it_is(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+        other.execute("CREATE TABLE experiments (name TEXT)")
+    before = (tmp_path / "runs.db").read_bytes()
+    with pytest.raises(InvalidInputError, match=r"runs.db: .* another tool, with the tables experiments"):
+        Tuner(PRIOR, storage=f"sqlite:///{tmp_path}/runs.db")
+    assert (tmp_path / "runs.db").read_bytes() == before
+
+
+def test_optuna_says_nothing_of_a_tuner_and_speaks_to_its_own_users(tmp_path, caplog):
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.enable_propagation()
+    try:
+        optuna.logging.set_verbosity(optuna.logging.INFO)
+        for _ in range(2):
+            Tuner(PRIOR, storage=f"sqlite:///{tmp_path}/runs.db")
+        Tuner(PRIOR)
+        assert [each for each in caplog.records if each.name.startswith(("optuna", "alembic"))] == []
+        optuna.create_study()
+        assert "A new study created in memory" in caplog.text
+        assert optuna.logging.get_verbosity() == optuna.logging.INFO
+    finally:
+        optuna.logging.disable_propagation()
+        optuna.logging.set_verbosity(verbosity)
+
+
+def test_a_name_a_folder_and_a_loaded_prior_are_the_same_prior(tmp_path, monkeypatch):
+    save_prior(str(tmp_path / "own"), PRIOR)
+    monkeypatch.chdir(tmp_path)
+    for given in ("own", tmp_path / "own", PRIOR):
+        assert Tuner(given).belief.identity == PRIOR.identity
+    with pytest.raises(InvalidInputError, match=r"prior = 17; give a name .* 'universal'"):
+        Tuner(17)
+
+
+def test_a_tuner_says_what_it_is_in_three_lines(tmp_path):
+    tuner = Tuner(PRIOR, storage=f"sqlite:///{tmp_path}/runs.db", space={"beta": 0.9})
+    tuner.add({"rate": 0.1, "beta": 0.9}, 0.5)
+    first, second, third = repr(tuner).splitlines()
+    assert first.endswith(f"to minimize; run 'tuning' in sqlite:///{tmp_path}/runs.db)")
+    assert second == "  rate [0.0001, 1.0], beta 0.9"
+    assert third == "  1 trial: 1 done; best 0.5 in trial 0"
+
+
+def test_what_was_given_up_is_asked_again():
+    tuner = Tuner(PRIOR)
+    first, second = tuner.ask(), tuner.ask()
+    tuner.give_up(first, "the disk is full")
+    assert tuner.study.trials[0].user_attrs["hyperbo:reason"] == "the disk is full"
+    assert tuner.ask().hyperparameters == first.hyperparameters
+    assert [each.status for each in tuner.trials] == ["failed", "running", "running"]
+    assert tuner.tell(second, 0.5).status == "done"
+
+
+def test_a_prior_of_error_rates_takes_an_accuracy_to_be_maximised(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+    lower = Tuner(PRIOR, storage=url, name="error")
+    higher = Tuner(PRIOR, storage=url, name="accuracy", direction="maximize")
+    for rate, accuracy in ((0.1, 0.75), (0.01, 0.875), (0.5, 0.5)):
+        lower.add({"rate": rate, "beta": 0.5}, 1.0 - accuracy)
+        higher.add({"rate": rate, "beta": 0.5}, accuracy)
+    assert higher.best.objective == 0.875
+    assert higher.best.number == lower.best.number == 1
+    # The same is proposed: only the sign and the unit of what is told differ.
+    assert higher.ask().hyperparameters == pytest.approx(lower.ask().hyperparameters)
+    with pytest.raises(InvalidInputError, match=r"93\.0; tell a rate of at most 1: divide a percentage"):
+        higher.tell(3, 93)
+    with pytest.raises(InvalidInputError, match="run 'error' is to minimize"):
+        Tuner(PRIOR, storage=url, name="error", direction="maximize")
+    with pytest.raises(InvalidInputError, match=r"direction = 'maximize'.*tell the objective's negative"):
+        Tuner(prior_over(SPACE, warping="negative"), direction="maximize")
+    with pytest.raises(InvalidInputError, match="direction = 'up'; give 'minimize' or 'maximize'"):
+        Tuner(PRIOR, direction="up")
 
 
 def test_a_locked_database_loses_nothing(tmp_path):

@@ -270,7 +270,7 @@ def _command_line(pid: int) -> bytes:
 
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_the_missing_blocks(collected, tmp_path, monkeypatch):
-    """And, for it starts from nothing, the same preset gives the same bytes."""
+    """And the same preset gives the same bytes, because it starts from nothing."""
     collection, _, _ = collected
     train, trained = blocks.TaskBlocks.train, []
 

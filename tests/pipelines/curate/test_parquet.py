@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -78,13 +79,27 @@ def test_large_tables_are_not_cut(tmp_path: Path) -> None:
     assert [group.rows for group in row_group_sizes(path)] == [1_100_000]
 
 
-def test_bounds_are_stated_of_no_column_that_may_hold_nan(tmp_path: Path) -> None:
-    row = {"task": "a", "others": [], "phase": 1, "diverged": True, "y": 1.0, "curves.loss": [1.0]}
-    list(write_row_groups([pa.Table.from_pylist([row], schema=schema(COLUMNS))], tmp_path / "a.parquet"))
+def test_a_file_has_null_for_nan_and_states_bounds_and_nulls(tmp_path: Path) -> None:
+    row = {"task": "a", "others": [], "phase": 1, "diverged": True, "y": 1.0, "curves.loss": [math.nan, 2.0]}
+    rows = [row, row | {"y": math.nan}]
+    list(write_row_groups([pa.Table.from_pylist(rows, schema=schema(COLUMNS))], tmp_path / "a.parquet"))
+    stored = pq.read_table(tmp_path / "a.parquet")
+    assert stored["y"].to_pylist() == [1.0, None]
+    assert stored["curves.loss"].to_pylist() == [[None, 2.0]] * 2
     group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
-    columns = [group.column(index) for index in range(group.num_columns)]
-    bounded = {each.path_in_schema for each in columns if each.statistics is not None}
-    assert bounded == {"task", "phase", "diverged"}
+    (y,) = (
+        group.column(index) for index in range(group.num_columns) if group.column(index).path_in_schema == "y"
+    )
+    assert (y.statistics.min, y.statistics.max, y.statistics.null_count) == (1.0, 1.0, 1)
+
+
+def test_a_file_of_an_earlier_release_has_nan_and_is_read_alike(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([{"y": math.nan}, {"y": 2.0}], schema=schema(COLUMNS[4:5]))
+    pq.write_table(table, tmp_path / "old.parquet")
+    list(write_row_groups([table], tmp_path / "new.parquet"))
+    old, new = (next(read_row_groups(tmp_path / f"{name}.parquet")) for name in ("old", "new"))
+    assert repr(old.to_pydict()) == repr(new.to_pydict()) == "{'y': [nan, 2.0]}"
+    assert old.schema == new.schema == table.schema
 
 
 def test_a_source_that_fails_leaves_the_file_closed(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_truths_may_be_written_as_numbers_and_large_integers_are_ignored(tmp_pat
     draft = tried(draft_of_rows([path], Options()), [path])
     assert [(each.name, each.kind) for each in draft.parameters] == [("a", "real"), ("flag", "boolean")]
     assert draft.ignore == ("large",)
-    assert "'large' is ignored, for it cannot be declared: range [" in draft.notes["ignore"][-1]
+    assert "'large' is ignored, because it cannot be declared: range [" in draft.notes["ignore"][-1]
     assert "Tried on the data: it reads 4 trials and rejects 0 rows." in draft.notes[""]
 
 

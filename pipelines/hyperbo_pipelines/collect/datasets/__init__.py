@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hyperbo.errors import InvalidInputError
+from hyperbo.storage.validation import suggestion
 from hyperbo_pipelines.collect.datasets import images, tables, texts
 from hyperbo_pipelines.collect.datasets.dataset import InputKind, Split, TaskDataset
 
@@ -38,7 +39,5 @@ def load_task_dataset(name: str) -> TaskDataset:
       NotAvailableError: the library that brings it is not installed.
     """
     if name not in TASK_DATASETS:
-        raise InvalidInputError(
-            f"unknown task dataset {name!r}", fix=f"use one of {', '.join(TASK_DATASETS)}"
-        )
+        raise InvalidInputError(f"unknown task dataset {name!r}", fix=suggestion(name, TASK_DATASETS))
     return TASK_DATASETS[name]()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from hyperbo.errors import NotAvailableError
+from hyperbo.installation import require_extras
 
 InputKind = Literal["image", "table", "tokens", "sequence"]
 SPLIT_SEED = 20240501
@@ -95,13 +95,7 @@ def library_module(name: str) -> Any:
     """A module that brings data, such as `sklearn.datasets`.
 
     Raises:
-      NotAvailableError: its library is not installed.
+      MissingExtraError: its library is not installed.
     """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        top = name.partition(".")[0]
-        library = {"sklearn": "scikit-learn", "skimage": "scikit-image"}.get(top, top)
-        raise NotAvailableError(
-            f"collecting these trials needs {library}: install the extra `collect`"
-        ) from error
+    require_extras("collect", purpose="collecting trials")
+    return importlib.import_module(name)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError, NotAvailableError
+from hyperbo.installation import require_extras
 from hyperbo_pipelines.histories.draft import ParameterDraft
 from hyperbo_pipelines.histories.files import MOST_RUNS, name_text, number
 from hyperbo_pipelines.histories.guess import guess_role
@@ -39,15 +40,13 @@ def read_optuna(url: str) -> list[Study]:
     Raises:
       InvalidInputError: there is no such database, it is not Optuna's, it has another schema than the
         installed Optuna, or it has no study.
-      NotAvailableError: Optuna, or the driver of the database, is not installed.
+      MissingExtraError: Optuna is not installed.
+      NotAvailableError: the driver of the database is not installed.
     """
-    try:
-        from optuna.storages import RDBStorage
-        from sqlalchemy.exc import SQLAlchemyError
-    except ImportError as error:
-        raise NotAvailableError(
-            "Optuna is not installed, and its databases are read by it; pip install 'hyperbo[optuna]'"
-        ) from error
+    require_extras("optuna", purpose="a database of Optuna")
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
     address, where = _read_only(url)
     try:
         version = _written_by(address, where)

@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -6,8 +7,9 @@ from pages import text_of
 
 from hyperbo.evaluation.measures.findings import number
 from hyperbo.evaluation.measures.regret import simple_regrets
-from hyperbo.evaluation.pages.context import METHOD_LINES, warping_of
-from hyperbo.evaluation.pages.report import write_report
+from hyperbo.evaluation.pages.context import METHOD_LINES, UNDESCRIBED, warping_of
+from hyperbo.evaluation.pages.report import page_environment, write_report
+from hyperbo.evaluation.pages.words import GLOSSARY, defined
 from hyperbo.methods import METHODS
 from hyperbo.priors.losses import MOST_POINTS
 
@@ -18,6 +20,46 @@ def entries(path):
     (section,) = (e for e in root.iter("section") if e.get("id") == "reading")
     texts = [text_of(e) for tag in ("dt", "dd") for e in section.iter(tag)]
     return dict(zip(texts[: len(texts) // 2], texts[len(texts) // 2 :], strict=True))
+
+
+def methods_table(path):
+    """The cells of the table of methods, row by row."""
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    (section,) = (e for e in root.iter("section") if e.get("id") == "methods")
+    return [[text_of(cell) for cell in row] for row in section.iter("tr") if row[0].get("scope") == "row"]
+
+
+def test_a_method_of_ones_own_is_told_in_its_own_words(records, metadata, tmp_path):
+    rows = records[(records["method"] == "Rand") & (records["task"] == "easy")]
+    metadata |= {"tasks": ["easy"], "methods": {"Rand": {"method": "mine:Mine"}}}
+    metadata["summaries"] = {"mine:Mine": "Tries <every> second candidate."}
+    path = write_report(rows, metadata, tmp_path / "r.html")
+    assert methods_table(path) == [["mine:Mine", "Tries <every> second candidate.", "Rand"]]
+
+
+def test_every_word_that_is_linked_is_in_the_glossary_once(records, metadata, tmp_path):
+    path = write_report(records, metadata, tmp_path / "r.html")
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    linked = [e for e in root.iter("a") if e.get("class") == "term"]
+    assert {"regret", "baseline", "ahead"} <= {text_of(e) for e in linked}
+    for each in linked:
+        (line,) = (e for e in root.iter("dt") if e.get("id") == each.get("href")[1:])
+        assert text_of(line).lower() in (text_of(each), text_of(each).removesuffix("s"))
+    said = entries(path)
+    assert all(said[word[:1].upper() + word[1:]] == meaning for word, meaning in GLOSSARY.items())
+
+
+def test_only_the_first_use_of_a_word_is_linked_and_no_tag_is():
+    text = defined(
+        page_environment().filters["unbroken"]("seed-1 <b> seeds, the final regret, regret"),
+        "seed",
+        "regret",
+        "final regret",
+    )
+    assert re.sub(r'<a class="term" href="#word-([^"]*)">([^<]*)</a>', r"{\1|\2}", str(text)) == (
+        '<span class="word">seed-1</span> &lt;b&gt; {seed|seeds}, the {final-regret|final regret}, '
+        "{regret|regret}"
+    )
 
 
 def test_every_method_of_the_project_has_its_line():
@@ -83,10 +125,12 @@ def test_methods_are_told_by_what_they_are_and_losses_where_there_are_any(
     for label, method in (("H-NLL", "H-NLL"), ("H-EKL", "H-NLL"), ("STBO", own), ("Rand", "Rand")):
         metadata["methods"][label] = {"method": method}
     path = write_report(records, metadata, tmp_path / "r.html", losses=losses)
+    assert methods_table(path) == [
+        ["H-NLL", METHOD_LINES["H-NLL"], "H-NLL; H-EKL"],
+        [own, UNDESCRIBED, "STBO"],
+        ["Rand", METHOD_LINES["Rand"], "Rand"],
+    ]
     said = entries(path)
-    assert said["H-NLL"] == f"{METHOD_LINES['H-NLL']} Here: H-NLL; H-EKL."
-    assert said["Rand"] == METHOD_LINES["Rand"]
-    assert said[own] == " Here: STBO."
     assert f"more than {MOST_POINTS:,} observations" in said["NLL"]
     assert "mean over the prior's training tasks" in said["NLL"]
     assert "at all matched inputs jointly: a sum" in said["EKL"]

@@ -83,6 +83,15 @@ def test_the_page_says_the_numbers_of_the_view(root):
     assert third[3].replace("\N{MINUS SIGN}", "-") == f"{promising.proposal_means[2]:.3g}"
 
 
+def test_the_first_trials_are_labelled_in_the_figure_of_each_parameter(root):
+    promising = view_prior(PRIOR).promising
+    (first, *_) = (e for e in root.iter(SVG) if "first trials at" in e.get("aria-label", ""))
+    texts = [each.strip() for each in first.itertext() if each.strip()]
+    for number, at in enumerate(promising.proposals[:, 0], 1):
+        assert f"trial {number}" in texts
+        assert raw_text(SPACE.parameters[0], at) in texts
+
+
 def test_the_page_says_what_the_prior_is_and_how_it_did(root):
     text = text_of(root)
     for expected in (

@@ -36,9 +36,9 @@ def test_the_page_is_well_formed_and_holds_all_figures(page):
     # Written so that an XML parser, stricter than any browser, accepts it too.
     root = ElementTree.fromstring(page)
     drawn = [e for e in root.iter(SVG) if e.get("role") == "img"]
-    assert len(drawn) == 4 + 3 + 6
+    assert len(drawn) == 1 + 4 + 3 + 6
     assert all(len(list(svg.iter())) > 30 for svg in drawn)
-    for svg in drawn[:7]:
+    for svg in drawn[:8]:
         assert {"H-NLL", "H-EKL", "STBO", "Rand"} <= {text.strip() for text in svg.itertext()}
     captions = [text_of(e) for e in root.iter("figcaption")]
     assert any("over 6 tasks: median over 5 seeds (line) and 20th to 80th percentile" in c for c in captions)
@@ -106,7 +106,7 @@ def test_predictions_and_losses_are_shown_where_they_are(page, predicted, losses
     full = write_report(predicted, metadata, tmp_path / "r.html", losses=losses).read_text(encoding="utf-8")
     root, plain = ElementTree.fromstring(full), text_of(ElementTree.fromstring(page))
     text = text_of(root)
-    assert len([e for e in root.iter(SVG) if e.get("role") == "img"]) == 4 + 3 + 1 + 4 + 2
+    assert len([e for e in root.iter(SVG) if e.get("role") == "img"]) == 1 + 4 + 3 + 1 + 4 + 2
 
     assert "calibration cannot be judged" in plain
     # Some runs of the records repeat candidates; none is long enough to stand still.
@@ -243,8 +243,39 @@ def test_the_smallest_evaluation_has_a_report(records, metadata, tmp_path):
     only = records[one & (records["iteration"] == 1)]
     page = write_report(only, metadata, tmp_path / "r.html").read_text(encoding="utf-8")
     text = text_of(ElementTree.fromstring(page))
-    assert text.count("After 1 iteration, the mean simple regret over 1 task (median over 1 seed") == 1
-    assert "(band)" not in text
+    assert text.count("After 1 iteration, the mean simple regret over 1 task (1 seed) is: Rand") == 1
+    assert not re.search(
+        r"percentile|\(band\)|\[[^]]*,|±|median over", text[: text.index("What the words mean")]
+    )
+    assert "Only Rand completed a task, so there is nothing to compare it with." in text
+
+
+def test_one_seed_shows_no_spread(records, losses, metadata, tmp_path):
+    metadata |= {"tasks": metadata["tasks"][:2], "seeds": [1]}
+    own, lost = (
+        frame[(frame["seed"] == 1) & frame["task"].isin(["", *metadata["tasks"]])]
+        for frame in (records, losses)
+    )
+    page = write_report(own, metadata, tmp_path / "r.html", losses=lost).read_text(encoding="utf-8")
+    text = text_of(ElementTree.fromstring(page))
+    assert "With one seed it cannot be told whether H-NLL is ahead of" in text
+    # Shares of runs, which are of several tasks, have a spread all the same.
+    before, _, after = text[: text.rindex("What the words mean")].partition("Iterations after which half")
+    said = before + after.partition("Comparisons")[2]
+    assert not re.search(r"percentile|±|\[[^]]*[\d,]|median over .{,2}seed|over 1 seed|bootstrap", said)
+    assert "Mean simple regret of each seed" not in page
+
+
+def test_a_ratio_below_one_is_a_slow_down(records, metadata, tmp_path):
+    rows = records[records["method"].isin(["H-NLL", "Rand"]) & (records["task"] == "digits-cnn-32")].copy()
+    # Rand ends at a regret of 0.5 from its second iteration on; H-NLL passes it in its fifth.
+    sooner = rows["iteration"] >= np.where(rows["method"] == "Rand", 2, 5)
+    rows["y"] = rows["y_max"] - np.where(sooner, np.where(rows["method"] == "Rand", 0.5, 0.4), 2.0)
+    metadata |= {"methods": {"H-NLL": {}, "Rand": {}}, "tasks": ["digits-cnn-32"]}
+    path = write_report(rows, metadata, tmp_path / "r.html")
+    text = text_of(ElementTree.fromstring(path.read_text(encoding="utf-8")))
+    assert "median over tasks: slow-down 2.5." in text
+    assert "digits-cnn-32Rand25slow-down 2.5" in text
 
 
 def test_bad_input_leaves_no_page(records, metadata, tmp_path):
@@ -255,8 +286,8 @@ def test_bad_input_leaves_no_page(records, metadata, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_head_has_the_beginning_of_the_manifest_hash(page, metadata):
-    head = text_of(next(ElementTree.fromstring(page).iter("header")))
+def test_the_opening_has_the_beginning_of_the_manifest_hash(page, metadata):
+    (head,) = (text_of(e) for e in ElementTree.fromstring(page).iter("section") if e.get("id") == "verdict")
     digits = metadata["manifest_hash"]
     assert f"manifest {digits[:12]}, code" in head
     assert digits not in head
