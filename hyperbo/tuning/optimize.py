@@ -12,9 +12,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from hyperbo.errors import HyperBOError, InvalidInputError
-from hyperbo.tuning.optuna.study_history import warped
 from hyperbo.tuning.progress import say, shown_trials
-from hyperbo.tuning.trial import Infeasible, TuningTrial, as_objective, best_of
+from hyperbo.tuning.trial import Infeasible, TuningTrial, as_objective, best_of, warped
 
 if TYPE_CHECKING:
     from hyperbo.tuning.tuner import Tuner

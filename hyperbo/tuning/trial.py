@@ -9,10 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat, get_args
 
-from hyperbo.data.warping import Direction
+import numpy as np
+
+from hyperbo.data.warping import Direction, OutputWarping
 from hyperbo.errors import InvalidInputError
 from hyperbo.storage.printable import count
+from hyperbo.tuning.belief import RATE
 
+# Where the warpings of rates are defined.
+_DEFINED = {
+    "negative_log": "tell an error rate or a loss, which is not negative",
+    RATE.name: "tell a rate of at most 1: divide a percentage by 100",
+}
 Status = Literal["done", "infeasible", "failed", "running"]
 
 
@@ -115,3 +123,20 @@ def finite_objective(given: Any, where: str) -> float:
     if not math.isfinite(value):
         raise InvalidInputError(f"objective {value}", where=where, fix="tell it infeasible=True")
     return value
+
+
+def warped(warping: OutputWarping, value: float, where: str = "") -> float:
+    """A raw objective value as the value that is maximised.
+
+    Raises:
+      InvalidInputError: the warping is not defined at the value.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y = float(warping.warp(np.array([value], np.float64))[0])
+    if not math.isfinite(y):
+        raise InvalidInputError(
+            f"the prior's output warping {warping.name} is not defined at the objective {value}",
+            where=where,
+            fix=_DEFINED.get(warping.name, "tell a finite number"),
+        )
+    return y

@@ -89,8 +89,8 @@ class Tuner:
     def __init__(
         self,
         prior: Prior | str | os.PathLike[str] | Any,
-        space: Mapping[str, Any] | SearchSpace | None = None,
-        storage: str | BaseStorage | None = None,
+        space: Mapping[str, Any] | SearchSpace | Any | None = None,
+        storage: str | BaseStorage | Any | None = None,
         name: str = "tuning",
         batch: str = "kriging_believer",
         seed: int = 0,
@@ -251,7 +251,7 @@ class Tuner:
             self.study.enqueue_trial(dict(trial.hyperparameters))
 
     def add(
-        self, hyperparameters: Mapping[str, Any], objective: Any = None, *, infeasible: bool = False
+        self, hyperparameters: Mapping[str, Any] | Any, objective: Any = None, *, infeasible: bool = False
     ) -> TuningTrial:
         """Add a trial that was run earlier or elsewhere.
 

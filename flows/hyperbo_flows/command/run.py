@@ -13,8 +13,7 @@ from typing import IO
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
 from hyperbo.storage.printable import count
-from hyperbo.tuning.optuna.study_history import warped
-from hyperbo.tuning.trial import TuningTrial
+from hyperbo.tuning.trial import TuningTrial, warped
 from hyperbo.tuning.tuner import Tuner
 from hyperbo_flows.command.display import Show, View
 from hyperbo_flows.command.processes import ProcessGroups

@@ -109,7 +109,7 @@ def arms_by_name(
 
 
 def _tell_what_steps_limit(arms: Mapping[str, Arm], steps: int) -> None:
-    """Print which methods the steps do not limit, as they are trained in another way; refuse to limit none."""
+    """Print which methods the steps do not limit; refuse steps that limit none."""
     trainings = {name: getattr(arm.method, "training", None) for name, arm in arms.items()}
     limited = [name for name, training in trainings.items() if isinstance(training, NLLTraining)]
     others = [name for name, training in trainings.items() if training is not None and name not in limited]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -15,7 +16,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.study import Study, create_study
 from sqlalchemy import event
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from hyperbo.compute.checkpoints import differences
@@ -38,7 +39,7 @@ _IS_QUIET = ContextVar("is_quiet", default=False)
 
 def opened_study(
     name: str,
-    storage: str | BaseStorage | None,
+    storage: str | BaseStorage | Any | None,
     sampler: BaseSampler,
     direction: Literal["minimize", "maximize"],
     identity: Mapping[str, Any],
@@ -49,6 +50,13 @@ def opened_study(
       InvalidInputError: the database cannot be used, or the run has another direction.
       VersionConflictError: the run was begun with another identity. The message says what differs.
     """
+    if not isinstance(storage, str | BaseStorage | None):
+        address = (
+            f"sqlite:///{os.fspath(storage)}" if isinstance(storage, os.PathLike) else "sqlite:///runs.db"
+        )
+        raise InvalidInputError(
+            f"storage = {storage!r:.60}", fix=f"give an address such as {address!r}, or a storage of Optuna"
+        )
     with _said(_shown(storage)), _alone(storage), _quiet():
         study = create_study(
             study_name=name,
@@ -106,6 +114,9 @@ def _said(where: str) -> Iterator[None]:
         fix = "check that it exists, is whole, and may be written"
         if isinstance(error, ImportError):
             fix = "install the driver of this kind of database"
+        elif isinstance(error, OSError) and error.filename:
+            reason = f"{error.strerror} in {Path(error.filename).parent}"
+            fix = "choose another folder, or make this one writable"
         elif "locked" in reason:
             fix = "release it"
         raise InvalidInputError(f"the database cannot be used: {reason}", where=where, fix=fix) from error
@@ -158,7 +169,7 @@ def address_of(storage: str) -> URL:
       InvalidInputError: it is none.
     """
     try:
-        return makeaddress_of(storage)
+        return make_url(storage)
     except ArgumentError as error:
         # What may hold a password is not shown.
         is_file = not set(storage) & set("@:")
@@ -216,6 +227,6 @@ def _shown(storage: str | BaseStorage | None) -> str:
     if not isinstance(storage, str):
         return "storage"
     try:
-        return makeaddress_of(storage).render_as_string(hide_password=True)
+        return make_url(storage).render_as_string(hide_password=True)
     except ArgumentError:
         return "storage"

@@ -145,7 +145,7 @@ def _own(parameter: Parameter | Choice) -> BaseDistribution:
 
 
 def inside(
-    space: Mapping[str, BaseDistribution], given: Mapping[str, Any], prior: SearchSpace
+    space: Mapping[str, BaseDistribution], given: Mapping[str, Any] | Any, prior: SearchSpace
 ) -> dict[str, Any]:
     """Check values of all active parameters, and return them, numbers of NumPy as Python numbers.
 
@@ -155,6 +155,10 @@ def inside(
     Raises:
       InvalidInputError: a parameter is missing, unknown or outside of its range.
     """
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(
+            f"hyperparameters = {given!r:.60}", fix=f"give a dictionary of {', '.join(space)}"
+        )
     plain = {name: plain_value(each) for name, each in given.items()}
     needed = active_names(prior, space, plain)
     missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - space.keys())

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -92,9 +93,9 @@ class HyperBOSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         prior_weight: float = PRIOR_WEIGHT,
     ) -> None:
-        if not 0.0 < prior_weight <= 1.0:
+        if not isinstance(prior_weight, Real) or not 0.0 < prior_weight <= 1.0:
             raise InvalidInputError(f"prior_weight = {prior_weight}", fix="give one above 0, and at most 1")
-        if seed is not None and not 0 <= seed < _SEEDS:
+        if seed is not None and (not isinstance(seed, Integral) or not 0 <= seed < _SEEDS):
             raise InvalidInputError(f"seed = {seed}", fix="give one from 0 to 4294967295")
         belief = prior if isinstance(prior, Belief) else prior_belief(_loaded(prior))
         self._strategy: BatchStrategy = require_strategy(batch)

@@ -17,9 +17,9 @@ from hyperbo.bayesopt.history import History
 from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
-from hyperbo.tuning.belief import RATE
 from hyperbo.tuning.optuna.codes import codes_of
 from hyperbo.tuning.region import coordinates
+from hyperbo.tuning.trial import warped
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,6 @@ TOLD = "hyperbo:told"
 FAILED = "hyperbo:failed"
 # User attribute: why a trial has no result, for a reader.
 REASON = "hyperbo:reason"
-# Where the warpings of rates are defined.
-_DEFINED = {
-    "negative_log": "tell an error rate or a loss, which is not negative",
-    RATE.name: "tell a rate of at most 1: divide a percentage by 100",
-}
 # How long a trial waits for the values of earlier trials; after that time their processes count as killed.
 _PATIENCE, _POLL = timedelta(seconds=10), 0.02
 
@@ -75,23 +70,6 @@ def history_of(
         for rows in (placed, list(_placed(pending, space)))
     )
     return History(x, np.array([_warped(each, warping) for each, _ in placed], np.float64), running)
-
-
-def warped(warping: OutputWarping, value: float, where: str = "") -> float:
-    """A raw objective value as the value that is maximised.
-
-    Raises:
-      InvalidInputError: the warping is not defined at the value.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        y = float(warping.warp(np.array([value], np.float64))[0])
-    if not math.isfinite(y):
-        raise InvalidInputError(
-            f"the prior's output warping {warping.name} is not defined at the objective {value}",
-            where=where,
-            fix=_DEFINED.get(warping.name, "tell a finite number"),
-        )
-    return y
 
 
 def wait_for_others(study: Study, trial: FrozenTrial) -> None:

@@ -12,8 +12,8 @@ from hyperbo.data.search_space import SearchSpace
 from hyperbo.data.warping import OutputWarping
 from hyperbo.errors import InvalidInputError
 from hyperbo.tuning.optuna.codes import active_names
-from hyperbo.tuning.optuna.study_history import FAILED, TOLD, warped
-from hyperbo.tuning.trial import Status, TuningTrial, finite_objective, number_of
+from hyperbo.tuning.optuna.study_history import FAILED, TOLD
+from hyperbo.tuning.trial import Status, TuningTrial, finite_objective, number_of, warped
 
 
 def seen(trial: FrozenTrial) -> TuningTrial:

@@ -28,7 +28,7 @@ _DECADES = 100.0
 
 
 def begun(
-    prior: Prior | None, space: Mapping[str, Any] | SearchSpace | None, direction: str | None
+    prior: Prior | None, space: Mapping[str, Any] | SearchSpace | Any | None, direction: str | None
 ) -> tuple[Belief, dict[str, BaseDistribution]]:
     """What a prior, or the universal prior, believes, and the distributions of the space to tune.
 
@@ -41,6 +41,11 @@ def begun(
       InvalidInputError: something given is no range, choices or distribution, there is no such direction, or
         the prior has another direction.
     """
+    is_named = isinstance(space, Mapping) and all(isinstance(name, str) for name in space)
+    if space is not None and not (is_named or isinstance(space, SearchSpace)):
+        raise InvalidInputError(
+            f"space = {space!r:.60}", fix='give a dictionary, such as {"learning_rate": (1e-4, 0.1)}'
+        )
     if isinstance(prior, Prior):
         belief = prior_belief(prior, direction)
         given = space_of(space, {}) if isinstance(space, SearchSpace) else space or {}

@@ -424,7 +424,7 @@ def test_without_optuna_the_command_says_what_to_install() -> None:
     run: dict[str, Any] = {"capture_output": True, "text": True, "check": True, "timeout": 100}
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     said = subprocess.run([sys.executable, "-c", code], env=environment, **run).stdout
-    assert said.startswith("hyperbo: tuning needs Optuna: pip install 'hyperbo[optuna]'")
+    assert said.startswith("hyperbo: tuning needs the extra optuna")
 
 
 def test_the_example_prints_its_error(capfd: pytest.CaptureFixture[str]) -> None:

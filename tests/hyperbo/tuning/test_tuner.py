@@ -148,6 +148,7 @@ def told(tuner, **result):
         (lambda tuner: tuner.tell("0", 0.1), "'0' is no trial; give what"),
         (lambda tuner: told(tuner, objective=-0.1), "negative_log .* -0.1; tell an error rate"),
         (lambda tuner: told(tuner), "objective = None, infeasible = False, failed = False; tell one"),
+        (lambda tuner: tuner.add(0.1, 0.1), "hyperparameters = 0.1; give a dictionary of rate, beta"),
         (lambda tuner: tuner.add({"rate": 0.1}, 0.1), "beta missing; give rate, beta"),
         (lambda tuner: tuner.add({"rate": 0.1, "beta": 0.1, "x": 1}, 0.1), "x unknown; give rate, beta"),
         (
@@ -219,6 +220,7 @@ def test_a_trial_of_another_tuner_is_refused():
 @pytest.mark.parametrize(
     ("space", "message"),
     [
+        (5, "space = 5; give a dictionary"),
         ({"rates": 0.1}, "no parameter 'rates'; did you mean 'rate'"),
         ({"momentum": (0.0, 0.9)}, "no parameter 'momentum'; did you mean 'beta'"),
         ({"rate": ["small", "big"]}, "parameter 'rate': the choices small, big of a number"),
@@ -258,6 +260,10 @@ def test_databases_that_cannot_be_used_are_said(tmp_path):
             Tuner(PRIOR, storage=f"sqlite:///{tmp_path}/{name}")
     with pytest.raises(InvalidInputError, match=r"storage: 'mine\.db' .* write sqlite:///mine\.db"):
         Tuner(PRIOR, storage="mine.db")
+    with pytest.raises(InvalidInputError, match=r"storage = .*'sqlite:///.*/runs\.db'"):
+        Tuner(PRIOR, storage=tmp_path / "runs.db")
+    with pytest.raises(InvalidInputError, match=r"storage = 7; give an address"):
+        Tuner(PRIOR, storage=7)
     with pytest.raises(InvalidInputError, match=r"write sqlite:///runs\.db") as caught:
         Tuner(PRIOR, storage="me:secret@host/runs")
     assert "secret" not in str(caught.value)
