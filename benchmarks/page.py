@@ -33,17 +33,7 @@ def page(records: Path = RECORDS) -> str:
 
 
 def _section(record: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    lines = [
-        f"## {record['title']}",
-        "",
-        f"    {record['command']}",
-        "",
-        f"{record['date']}; {record['machine']}; load {record['load_at_start']} at the start, "
-        f"{record['load_at_end']} at the end.",
-        f"Versions: {versions}.",
-        "",
-    ]
+    lines = [f"## {record['title']}", "", f"    {record['command']}", "", *_conditions(record), ""]
     for said in record["said"]:
         lines += [said, ""]
     for table in record["tables"]:
@@ -52,6 +42,21 @@ def _section(record: dict[str, Any]) -> str:
         lines += [_row(table["columns"]), _row(["---"] * len(table["columns"]))]
         lines += [*map(_row, table["rows"]), ""]
     return "\n".join(lines)
+
+
+def _conditions(record: dict[str, Any]) -> list[str]:
+    """Where and when; a table that was measured before there were records names the page it is copied from."""
+    if "copied_from" in record:
+        source = record["copied_from"]
+        return [
+            f"**Not a recorded run**: copied from [{source}]({source}), with what is known of the machine."
+        ]
+    versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    return [
+        f"{record['date']}; {record['machine']}; load {record['load_at_start']} at the start, "
+        f"{record['load_at_end']} at the end.",
+        f"Versions: {versions}.",
+    ]
 
 
 def _row(cells: list[str]) -> str:
