@@ -45,7 +45,7 @@ def _section(record: dict[str, Any]) -> str:
 
 
 def _conditions(record: dict[str, Any]) -> list[str]:
-    """Where and when; a table that was measured before there were records names the page it is copied from."""
+    """Where and when; what was measured before there were records names the page it is copied from."""
     if "copied_from" in record:
         source = record["copied_from"]
         return [

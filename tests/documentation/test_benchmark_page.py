@@ -25,6 +25,15 @@ def test_the_command_of_a_record_is_there(path: Path) -> None:
     assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()
 
 
+@pytest.mark.parametrize("path", sorted(RECORDS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_table_that_is_copied_is_that_of_its_page(path: Path) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if "copied_from" in record:
+        source = (ROOT / "docs" / record["copied_from"]).read_text(encoding="utf-8")
+        rows = [row for table in record["tables"] for row in (table["columns"], *table["rows"])]
+        assert [row for row in rows if f"| {' | '.join(row)} |" not in source] == []
+
+
 def test_a_record_is_what_was_shown_and_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("what", "s", title="Times")
     table.add_row("a | b", "0.1")
