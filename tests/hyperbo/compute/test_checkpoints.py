@@ -154,6 +154,7 @@ def test_checkpoints_change_nothing_and_a_finished_training_is_not_done_again(
     assert [path.name for path in folder.path.iterdir() if path.is_dir()] == [last]
 
 
+@pytest.mark.slow
 def test_the_starts_of_ekl_stopped_early(uninterrupted: dict[str, list[Pretrained]]) -> None:
     for model in uninterrupted["EKL"]:
         assert len(model.losses) == EKL.iterations + 1
