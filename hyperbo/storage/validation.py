@@ -41,6 +41,8 @@ _KINDS = {
     "tuple_type": "a list",
 }
 _LONGEST_VALUE = 100
+# Names that are listed although one of them is near.
+_FEW = 8
 _ANNOTATIONS = "annotate them with types of plain values that its module imports"
 
 
@@ -147,7 +149,7 @@ def one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What to write in place of a name that is not known: the nearest one, and all.
+    """What to write in place of a name that is not known: the nearest one, and all where they are few.
 
     >>> suggestion("observd", ("observed", "paper"))
     "did you mean 'observed'? use observed, paper"
@@ -156,6 +158,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if not known:
         return "leave it out: there is nothing to set here"
     near = get_close_matches(name[:_LONGEST_VALUE], known, n=1)
+    if near and len(known) > _FEW:
+        return f"did you mean {near[0]!r}? use {near[0]}"
     return (f"did you mean {near[0]!r}? " if near else "") + f"use {', '.join(known)}"
 
 
