@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -194,15 +195,14 @@ def _following_number(newest: Version, extension: _Extension) -> str:
 def _extend_trials(
     dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, scratch: Path
 ) -> _Extension | None:
+    draft = f"draft one: hyperbo data space {shlex.join(map(str, files))} --out {space or 'space.toml'}"
     if space is not None and not space.is_file():
-        raise InvalidInputError(
-            "there is no such file", where=str(space), fix="give a space file that exists"
-        )
+        raise InvalidInputError("there is no such space file", where=str(space), fix=draft)
     if newest is None:
         if space is None:
             raise InvalidInputError(
                 f"{dataset} is new and has no space file, which says what its columns mean",
-                fix="give one by --space (in Python: space=)",
+                fix=f"{draft}; then give it by --space (in Python: space=)",
             )
         found = new_rows((), _new_files(files, {}), read_space_file(space), scratch)
         if found.known:
