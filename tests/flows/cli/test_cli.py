@@ -129,7 +129,7 @@ def test_an_empty_data_folder_says_so(tmp_path):
             "hyperbo: none.toml: there is no such space file; draft one: hyperbo data space",
         ),
         (["data", "build", "--data", __file__], f"hyperbo: {__file__}: this is a file"),
-        (["prior", "info", "nowhere"], "hyperbo: no folder nowhere, and no name of a prior"),
+        (["prior", "info", "nowhere"], "hyperbo: there is no prior 'nowhere', and no such folder"),
         (["report", "nowhere"], "hyperbo: nowhere: there is no such folder; name the folder"),
         (["collect", "--preset", "huge", "--out", "x"], "hyperbo: no preset 'huge'; use mini, "),
         (["evaluate", "nowhere.toml"], "hyperbo: nowhere.toml: "),
