@@ -1,6 +1,6 @@
 # Everything here sets up what it needs: a virtual environment in .venv with the pinned dependencies.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning dist reference site
+.PHONY: help demo test test-all check format lock bench-adversarial bench-data bench-pull bench-method bench-prior-worth bench-simulate bench-tuning benchmark-page dist reference site
 
 PYTHON ?= python3
 VENV := .venv
@@ -56,6 +56,9 @@ bench-tuning: $(READY) ## time and memory of choosing a trial, beside Optuna and
 PRIOR_WORTH ?= --data data --dataset pd1/mini:1.0.0 --out runs/prior-worth
 bench-prior-worth: $(READY) ## how many tasks and trials a prior needs to help
 	$(BIN)/python -m benchmarks.prior_worth measure $(PRIOR_WORTH)
+
+benchmark-page: $(READY) ## write docs/benchmarks.md from the records of benchmarks
+	$(BIN)/python -m benchmarks.page docs/benchmarks.md
 
 reference: $(READY) ## write the pages of the Python API and of the commands, in Markdown, to docs/generated
 	$(BIN)/python docs/reference.py docs/generated

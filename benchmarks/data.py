@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -21,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 import orjson
-import rich
 from rich.table import Table
 from synthetic_hpob import SPLITS, write_hpob
+
+from benchmarks.recording import add_record_option, recorded
 
 TASKS = 24
 POINTS = 100
@@ -171,15 +171,18 @@ def main() -> None:
         "--rows", type=int, nargs="+", default=[100_000, 1_000_000], help="of those like HPO-B"
     )
     parser.add_argument("--repeats", type=int, default=3, help="medians are over so many runs")
+    add_record_option(parser)
     options = parser.parse_args()
     if options.step:
         name, *arguments = options.step
         STEPS[name](*arguments)
         return
-    rich.print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
-    with tempfile.TemporaryDirectory() as folder:
-        rich.print(bench_pd1(Path(folder), options.trials, options.repeats))
-        rich.print(bench_hpob(Path(folder), tuple(options.rows), options.repeats))
+    with (
+        recorded("Building and loading versions", options.record) as show,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        show(bench_pd1(Path(folder), options.trials, options.repeats))
+        show(bench_hpob(Path(folder), tuple(options.rows), options.repeats))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -20,10 +19,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import rich
 from hyperbo_flows.process.environment import prepare_jax
 from rich.table import Table
 
+from benchmarks.recording import add_record_option, recorded
 from benchmarks.torch_peers import gpytorch_step, torch_step
 
 prepare_jax()
@@ -196,21 +195,23 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=8, help="calls of the compiled loop in a training, >= 3")
     parser.add_argument("--study", action="store_true", help=f"also {STUDY_MODELS} models at once")
     parser.add_argument("--memory-of", type=int, help="only train for so many steps, print the peak memory")
+    add_record_option(parser)
     options = parser.parse_args()
     if options.memory_of:
         pretrain_nll([Job(tuning_data(), 0)], ARCHITECTURE, replace(TRAINING, steps=options.memory_of))
         print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
         return
-    rich.print(
-        f"{os.cpu_count()} cores, {platform.machine()}, JAX {jax.__version__} on {jax.device_count()} "
-        f"{jax.default_backend()} devices; {TASKS} tasks of {TRIALS} trials, {POINTS} points of each a step"
-    )
-    rich.print(bench_steps(options.calls))
-    rich.print(bench_precision(steps=4 * TRAINING.steps_per_call))
-    rich.print(bench_tasks(options.calls))
-    rich.print(bench_memory((500, 5_000)))
-    if options.study:
-        rich.print(bench_study(options.calls))
+    with recorded("Pre-training at PD1's size", options.record) as show:
+        show(
+            f"{jax.device_count()} {jax.default_backend()} devices; {TASKS} tasks of {TRIALS} trials, "
+            f"{POINTS} points of each a step"
+        )
+        show(bench_steps(options.calls))
+        show(bench_precision(steps=4 * TRAINING.steps_per_call))
+        show(bench_tasks(options.calls))
+        show(bench_memory((500, 5_000)))
+        if options.study:
+            show(bench_study(options.calls))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -21,9 +20,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import rich
 from hyperbo_flows.process.environment import prepare_jax
 from rich.table import Table
+
+from benchmarks.recording import add_record_option, recorded
 
 prepare_jax()
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
@@ -184,31 +184,37 @@ def in_a_process(name: str) -> dict[str, float]:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="medians are over so many processes")
-    parser.add_argument("--measure", choices=MEASUREMENTS, help="one measurement, as JSON")
-    options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(options.measure)))
-        return
+def bench_runs(repeats: int) -> Table:
+    """Time and memory of all runs, beside plain loops."""
     runs = TASKS * SEEDS
-    rich.print(
-        f"{os.cpu_count()} cores, {platform.machine()}, JAX {jax.__version__} on {jax.device_count()} "
-        f"{jax.default_backend()} devices; {TASKS} tasks x {SEEDS} seeds x {ITERATIONS} iterations, "
-        f"{CANDIDATES} candidates"
-    )
     table = Table("what", f"s for {runs} runs", "to ours", "peak MB", title="Offline Bayesian optimization")
     reference = 1.0
     for name, (_, done) in MEASUREMENTS.items():
-        found = [in_a_process(name) for _ in range(options.repeats)]
+        found = [in_a_process(name) for _ in range(repeats)]
         seconds = statistics.median(each["seconds"] for each in found) * runs / done
         reference = seconds if done == runs else reference
         scaled = "" if done == runs else f" (from {done} runs)"
         megabytes = statistics.median(each["megabytes"] for each in found)
         table.add_row(name, f"{seconds:.1f}{scaled}", f"{seconds / reference:.2f}", f"{megabytes:.0f}")
-    rich.print(table)
+    return table
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3, help="medians are over so many processes")
+    parser.add_argument("--measure", choices=MEASUREMENTS, help="one measurement, as JSON")
+    add_record_option(parser)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    with recorded("Offline Bayesian optimization at PD1's size", options.record) as show:
+        show(
+            f"{jax.device_count()} {jax.default_backend()} devices; {TASKS} tasks x {SEEDS} seeds x "
+            f"{ITERATIONS} iterations, {CANDIDATES} candidates"
+        )
+        show(bench_runs(options.repeats))
 
 
 if __name__ == "__main__":

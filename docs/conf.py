@@ -32,6 +32,7 @@ include_patterns = ["*.md", "docs/**", "pd1_builder/*/README.md"]
 exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in ("docs", "pd1_builder")),
     "docs/_site",
+    "docs/optunahub/package",  # a page of another site
     "**/__pycache__",
 ]
 source_suffix = {".md": "myst-nb"}

@@ -1,6 +1,6 @@
 """Pre-training of Gaussian-process priors for Bayesian optimization.
 
-`load_prior` and `Tuner` are all that is needed to tune a model with a pre-trained prior.
+`load_prior`, `Tuner` and `Infeasible` are all that is needed to tune a model with a pre-trained prior.
 """
 
 import sys
@@ -15,9 +15,13 @@ from hyperbo.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.names import load_prior
+    from hyperbo.tuning.trial import Infeasible
     from hyperbo.tuning.tuner import Tuner
 
 __version__ = "0.1.0"
-__all__ = ["Tuner", "__version__", "load_prior"]
+__all__ = ["Infeasible", "Tuner", "__version__", "load_prior"]
 # Imported when they are used: most of the package needs neither JAX nor Optuna.
-__getattr__, __dir__ = attach(__name__, {"priors.names": ["load_prior"], "tuning.tuner": ["Tuner"]})
+__getattr__, __dir__ = attach(
+    __name__,
+    {"priors.names": ["load_prior"], "tuning.trial": ["Infeasible"], "tuning.tuner": ["Tuner"]},
+)

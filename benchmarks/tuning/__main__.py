@@ -35,6 +35,7 @@ prepare_jax()
 import numpy as np  # noqa: E402 - after the number of threads is set
 from hyperbo_flows.process.progress import say  # noqa: E402
 
+from benchmarks.recording import add_record_option, recorded  # noqa: E402
 from benchmarks.tuning.objectives import (  # noqa: E402
     LIVE_TASKS,
     PRESET,
@@ -187,9 +188,11 @@ def main() -> None:
     speed = commands.add_parser("speed", help="time and memory of a choice, on one core")
     speed.add_argument("--prior", default="pd1-mini/h-ekl", help="a folder or a name")
     speed.add_argument("--asks", type=int, default=20, help="choices that are timed")
+    add_record_option(speed)
     options = parser.parse_args()
     if options.command == "speed":
-        print_speed(options.prior, options.asks)
+        with recorded("Choosing a trial", options.record) as show:
+            print_speed(options.prior, options.asks, show)
         return
     if options.command == "tables":
         records = options.online / "records.parquet" if options.online else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import rich
 from rich.table import Table
 
+from benchmarks.recording import Show
 from benchmarks.tuning.peers import Peer, Setting, Told, TunerPeer, begin
 from hyperbo.bayesopt.history import History
 from hyperbo.priors.file import Prior
@@ -44,19 +43,17 @@ class Seconds(NamedTuple):
     processor: float
 
 
-def print_speed(prior: str, asks: int) -> None:
-    """Measure everything, and print it.
+def print_speed(prior: str, asks: int, show: Show) -> None:
+    """Measure everything, and show it.
 
     Args:
       prior: a folder or a name.
       asks: choices that are timed, at least 2.
+      show: takes texts and tables.
     """
     # Processes started later inherit the binding.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    rich.print(
-        f"{platform.machine()}, one core of {os.cpu_count()}; load {os.getloadavg()[0]:.1f} at the start; "
-        f"prior {prior}, medians of {asks} choices after {WARM_UP}"
-    )
+    show(f"One core; prior {prior}, medians of {asks} choices after {WARM_UP}")
     table = Table(
         "what",
         "observations",
@@ -78,13 +75,13 @@ def print_speed(prior: str, asks: int) -> None:
         levels = *np.percentile(found["clock"], (50, 20, 80)), statistics.median(found["processor"])
         ratio = levels[-1] / statistics.median(own["processor"])
         table.add_row(name, str(count), *(f"{1e3 * level:.1f}" for level in levels), f"{ratio:.2f}")
-    rich.print(table)
+    show(table)
     memory = Table("what", "before, MB", "after, MB", title=f"Resident memory, {MEMORY_ASKS} choices")
     for name in (*_OWN, "Optuna TPESampler"):
         found = _measured(name, prior, MEMORY_FIRST, MEMORY_ASKS)
         if found is not None:
             memory.add_row(name, *(f"{found[when] / 2**20:.1f}" for when in ("before", "after")))
-    rich.print(memory)
+    show(memory)
 
 
 def _measured(name: str, prior: str, count: int, asks: int) -> dict[str, Any] | None:

@@ -27,6 +27,7 @@ NUMERIC = (
     "hyperbo.pretrain",
     "hyperbo.priors.file",
     "hyperbo.priors.losses",
+    "hyperbo_pipelines.curate.parquet",
     "pd1_builder.read",
     "hyperbo_flows.experiments.experiment",
     "hyperbo_flows.experiments.plan",

@@ -7,6 +7,7 @@ is not known is refused.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -40,6 +41,8 @@ _KINDS = {
     "tuple_type": "a list",
 }
 _LONGEST_VALUE = 100
+# Names that are listed although one of them is near.
+_FEW = 8
 _ANNOTATIONS = "annotate them with types of plain values that its module imports"
 
 
@@ -146,7 +149,7 @@ def one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What to write in place of a name that is not known: the nearest one, and all.
+    """What to write in place of a name that is not known: the nearest one, and all where they are few.
 
     >>> suggestion("observd", ("observed", "paper"))
     "did you mean 'observed'? use observed, paper"
@@ -155,6 +158,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if not known:
         return "leave it out: there is nothing to set here"
     near = get_close_matches(name[:_LONGEST_VALUE], known, n=1)
+    if near and len(known) > _FEW:
+        return f"did you mean {near[0]!r}? use {near[0]}"
     return (f"did you mean {near[0]!r}? " if near else "") + f"use {', '.join(known)}"
 
 
@@ -198,7 +203,7 @@ def _explained(
     shown, what, fix, inner = printable(repr(value), _LONGEST_VALUE), "", "", ""
     if found["type"] in _UNKNOWN_KEY:
         place, key = field_path(*at, *steps[:-1]), str(steps[-1])
-        what = f"unknown key {printable(repr(key), _LONGEST_VALUE)}"
+        what = f"unknown key {printable(repr(key), _LONGEST_VALUE)}{_line_of(key, where)}"
         fix = suggestion(key, _keys(kind, steps[:-1]))
         if len(steps) > 1 and not at and where.endswith(".toml") and key in _members(kind):
             fix = "write it before the first table: it is a field of the file as a whole"
@@ -218,6 +223,17 @@ def _explained(
         expected = found["msg"].replace(" after validation", "")
         what = f"{shown} is refused: {expected[0].lower()}{expected[1:]}"
     return InvalidInputError(what, where=": ".join(filter(None, (where, place, inner))), fix=fix)
+
+
+def _line_of(key: str, where: str) -> str:
+    """In which line of a TOML file a key is written, in words; empty where that is not certain."""
+    if not where.endswith(".toml") or not Path(where).is_file():
+        return ""
+    name = re.escape(key)
+    written = re.compile(rf"""\s*(\[+[^\]]*?)?["']?{name}["']?\s*[\]=]""")
+    lines = Path(where).read_text(encoding="utf-8", errors="replace").splitlines()
+    found = [number for number, line in enumerate(lines, 1) if written.match(line)]
+    return f" in line {found[0]}" if len(found) == 1 else ""
 
 
 def _located(loc: tuple[str | int, ...], values: Any, error_type: str) -> tuple[list[str | int], Any]:

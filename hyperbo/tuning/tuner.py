@@ -134,7 +134,7 @@ class Tuner:
         The function is called with the hyperparameters as keywords, such as `train(learning_rate=0.1,
         power=1.0, momentum=0.9, decay_steps_factor=0.5)`, held values included. It returns the objective, a
         number. NaN and infinity mean that training diverged: the trial is infeasible. So it is where the
-        function raises `hyperbo.tuning.Infeasible`.
+        function raises `hyperbo.Infeasible`.
 
         Any other exception ends the run: trials that run at the same time are waited for and told, and then
         the exception is raised. Ctrl-C ends the run at once. What has ended is kept in both cases. What has

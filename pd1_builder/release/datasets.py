@@ -15,7 +15,7 @@ from pd1_builder.hpob.recipe import hpob_recipe
 from pd1_builder.pd1.recipe import pd1_recipe
 from pd1_builder.release.archives import HPOB_ARCHIVE, PD1_ARCHIVE, fetch
 from pd1_builder.version.catalog import data_folder
-from pd1_builder.version.makeable import DATASETS, newest_shipped, shipped_raw
+from pd1_builder.version.makeable import DATASETS, how_to_make, newest_shipped, shipped_raw
 
 if TYPE_CHECKING:
     from pd1_builder.builder.curated_builder import CuratedBuilder
@@ -27,6 +27,10 @@ def require_known(dataset: str) -> None:
     Raises:
       InvalidInputError: the dataset is unknown; the message lists the known ones.
     """
+    if dataset.startswith(("trials/", "bo_runs/")):
+        raise InvalidInputError(
+            f"{dataset} is made of files of your own, not built", fix=how_to_make(dataset, "")
+        )
     if dataset not in DATASETS:
         raise InvalidInputError(
             f"unknown dataset {dataset!r}",
@@ -58,9 +62,9 @@ def raw_folder(dataset: str, version: str, data_dir: StrPath | None) -> Path:
         return folder
     if dataset.startswith("pd1/mini"):
         raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}; the newest that has some is "
-            f"{dataset}:{newest_shipped(dataset)}; for another one give a folder of raw files, as hyperbo "
-            "collect writes it, by --raw (in Python: raw=)"
+            f"no raw files are shipped for {dataset}:{version}; build the newest that has some: "
+            f"hyperbo data build {dataset}:{newest_shipped(dataset)}; or give a folder of raw files, as "
+            "hyperbo collect writes it, by --raw (in Python: raw=)"
         )
     require_extras("build", purpose="a download")
     import tensorflow_datasets as tfds

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hyperbo_pipelines.curate.raw_files import sha256_of
 from hyperbo_pipelines.pd1.layout import is_addition, is_raw_file
 from hyperbo_pipelines.run.execution import Execution
-from hyperbo_pipelines.trials.rows import suffix_of
+from hyperbo_pipelines.trials.rows import no_file, suffix_of
 from hyperbo_pipelines.trials.space_file import read_space_file
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
@@ -195,14 +195,17 @@ def _following_number(newest: Version, extension: _Extension) -> str:
 def _extend_trials(
     dataset: str, newest: Version | None, files: Sequence[Path], space: Path | None, scratch: Path
 ) -> _Extension | None:
-    draft = f"draft one: hyperbo data space {shlex.join(map(str, files))} --out {space or 'space.toml'}"
     if space is not None and not space.is_file():
-        raise InvalidInputError("there is no such space file", where=str(space), fix=draft)
+        raise InvalidInputError(
+            "there is no such space file", where=str(space), fix=f"draft it: {_draft(files, space)}"
+        )
     if newest is None:
         if space is None:
+            draft = Path("space.toml")
             raise InvalidInputError(
                 f"{dataset} is new and has no space file, which says what its columns mean",
-                fix=f"{draft}; then give it by --space (in Python: space=)",
+                fix=f"draft one, {_draft(files, draft)}, look at it, and give it by --space {draft}, "
+                "or space= in Python",
             )
         found = new_rows((), _new_files(files, {}), read_space_file(space), scratch)
         if found.known:
@@ -223,6 +226,11 @@ def _extend_trials(
         return None
     recipe = trials_recipe([*kept, *found.files], space or kept_space)
     return _Extension(replace(recipe, exports=(*exports, *found.exports)), found.trials > 0)
+
+
+def _draft(files: Sequence[Path], space: Path) -> str:
+    """The command that drafts a space file of files of rows."""
+    return shlex.join(["hyperbo", "data", "space", *map(str, files), "--out", str(space)])
 
 
 def _extend_pd1(
@@ -267,7 +275,7 @@ def _new_files(files: Sequence[Path], held: Mapping[str, str]) -> list[Path]:
     new, known = [], []
     for path in files:
         if not path.is_file():
-            raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
+            raise no_file(path)
         digest = sha256_of(path)
         if digest in held:
             known.append(path.name)

@@ -28,7 +28,8 @@ def explaining_disk_errors(reference: str, advice: str) -> Iterator[None]:
         if _is_full_disk(error):
             raise HyperBOError(f"{reference}: no space is left on the disk; {advice}") from error
         if isinstance(error, OSError):
-            raise HyperBOError(f"{reference}: cannot be written: {error}") from error
+            what = f"{reference}: cannot be written: {error}; make the folder writable, or choose another"
+            raise HyperBOError(what) from error
         raise
 
 

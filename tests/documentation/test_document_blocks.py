@@ -7,7 +7,7 @@ from document_blocks import Step, steps
 PAGE = """
 Text with `hyperbo demo` in a sentence.
 
-    hyperbo demo            # a comment
+    hyperbo demo # a comment
     ls
     hyperbo tune --command "python train.py \\
       --lr {lr}"

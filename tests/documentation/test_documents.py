@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from docs.reference import FLOORS, load_floors, resolve
 
@@ -73,6 +75,12 @@ def test_modules_and_functions_that_are_named_are_there(path: Path) -> None:
         f"{module}.{name.strip()}" for module, names in IMPORT.findall(text) for name in names.split(",")
     }
     assert sorted(name for name in named if resolve(name, sources()) is None) == []
+
+
+def test_the_citation_is_of_this_version_and_licence() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
 
 
 def test_the_tests_that_the_map_names_are_there() -> None:

@@ -14,8 +14,8 @@ import importlib, json, pkgutil, sys
 import hyperbo
 names = [m.name for m in pkgutil.walk_packages(hyperbo.__path__, "hyperbo.")]
 for name in names:
-    pages, optuna = "hyperbo.evaluation.pages.", ("hyperbo.tuning.optuna.", "hyperbo.tuning.tuner")
-    if not ("figure" in name or name.startswith((pages, *optuna))):
+    pages, optuna = "hyperbo.evaluation.pages.", ("hyperbo.tuning.opt", "hyperbo.tuning.tuner")
+    if not ("figure" in name or "torch" in name or name.startswith((pages, *optuna))):
         importlib.import_module(name)
 print(json.dumps([names, sorted(name.partition(".")[0] for name in sys.modules)]))
 """

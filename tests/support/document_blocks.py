@@ -69,4 +69,4 @@ def _is_python(text: str) -> bool:
 
 
 def _one_line(command: str) -> str:
-    return re.sub(r"\s*\\\n\s*|\s{2,}# .*", " ", command).strip()
+    return re.sub(r"\s*\\\n\s*|\s+# .*", " ", command).strip()

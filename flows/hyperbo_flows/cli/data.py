@@ -92,7 +92,7 @@ def data_list(
     data: DataDir = None,
 ) -> None:
     """List the versions in the data folder, or those published at a place."""
-    from pd1_builder.version.catalog import default_data_dir, versions
+    from pd1_builder.version.catalog import data_folder, versions
 
     if source is not None:
         from pd1_builder.distribution.addresses import place_at
@@ -102,7 +102,7 @@ def data_list(
             records = sum(entry.records.values())
             typer.echo(f"{entry.reference}  {records} records, {entry.size} bytes, revision {entry.revision}")
         return
-    root = data or default_data_dir()
+    root = data_folder(data)
     if not root.is_dir():
         typer.echo(f"the folder {root} does not exist", err=True)
         return
@@ -247,10 +247,10 @@ def data_export(
 ) -> None:
     """Write a version as TFRecord files for tfds.load and tf.data. Needs TensorFlow."""
     require_extras("build", "tensorflow", purpose="an export")
-    from hyperbo_flows.process.environment import quiet_beam
+    from hyperbo_flows.process.environment import quiet_tfds
     from pd1_builder.builder.shards import export_tfrecord
 
-    quiet_beam()
+    quiet_tfds()
     typer.echo(f"written: {export_tfrecord(reference, out, data)}")
 
 
@@ -264,10 +264,10 @@ def data_record(
 ) -> None:
     """Build a version from the trials that an evaluation observed, added to those of the newest version."""
     require_extras("build", purpose="building a version")
-    from hyperbo_flows.process.environment import quiet_beam
+    from hyperbo_flows.process.environment import quiet_tfds
     from pd1_builder.bo_runs.recipe import record_runs
 
-    quiet_beam()
+    quiet_tfds()
     manifest = record_runs(
         name, evaluation, version=version, max_reject_share=max_reject_share, data_dir=data
     )

@@ -83,7 +83,7 @@ def evaluate(
     if file is not None:
         refuse_given(context, overruled, "an experiment file says this itself")
     elif not method:
-        raise typer.BadParameter("name an experiment file, or methods with --method")
+        raise typer.BadParameter("name an experiment file, or methods, such as --method H-NLL --method Rand")
     elif train or test:
         refuse_given(context, ["protocol"], "--train and --test stand in place of a protocol")
     require_extras("report", purpose="an evaluation")

@@ -27,7 +27,12 @@ def optional(help_text: str, *names: str, **settings: Any) -> Any:
 
 
 DataDir = Annotated[
-    Path | None, optional("Data folder: the folder of dataset versions.", "--data", envvar="HYPERBO_DATA_DIR")
+    Path | None,
+    optional(
+        "Data folder: the folder of dataset versions. Default: hyperbo in the user's folder of data.",
+        "--data",
+        envvar="HYPERBO_DATA_DIR",
+    ),
 ]
 Reference = Annotated[
     str,
@@ -83,9 +88,9 @@ def beam_execution(workers: int, worker_pool: str, beam_arguments: str) -> Execu
     """
     from hyperbo_pipelines.run.execution import Execution
 
-    from hyperbo_flows.process.environment import quiet_beam
+    from hyperbo_flows.process.environment import quiet_tfds
 
-    quiet_beam()
+    quiet_tfds()
     mode = "external" if worker_pool else "multi_processing" if workers > 1 else "in_memory"
     try:
         arguments = tuple(shlex.split(beam_arguments))

@@ -86,9 +86,9 @@ def space(
 ) -> None:
     """Draft the space file of trials, with a comment on each guess."""
     require_extras("build", purpose="drafting a space file")
-    from hyperbo_flows.process.environment import quiet_beam
+    from hyperbo_flows.process.environment import quiet_tfds
 
-    quiet_beam()
+    quiet_tfds()
     from pd1_builder.release.histories import draft_space
 
     draft = draft_space(sources, _options(task, objective, direction))

@@ -115,7 +115,7 @@ def _tell_what_steps_limit(arms: Mapping[str, Arm], steps: int) -> None:
     others = [name for name, training in trainings.items() if training is not None and name not in limited]
     if not limited:
         raise InvalidInputError(
-            f"steps = {steps} limits no training: {', '.join(arms)} pre-train by no steps of NLL",
+            f"steps = {steps} limits nothing: {', '.join(arms)}: not trained in steps of NLL",
             where="experiment",
             fix="leave --steps out; in an experiment file, `training` of an arm has its other settings",
         )

@@ -22,7 +22,7 @@ _DEVICE_COUNT = "--xla_force_host_platform_device_count"
 def prepare_process() -> None:
     """Set what must be set before JAX is imported, and keep Beam and TFDS quiet."""
     prepare_jax()
-    quiet_beam()
+    quiet_tfds()
 
 
 def prepare_jax() -> None:
@@ -63,15 +63,10 @@ def prepare_prefect(home: Path) -> None:
         os.environ.setdefault(f"PREFECT_LOGGING_LOGGERS_PREFECT_{runs}_LEVEL", "CRITICAL")
 
 
-def quiet_beam() -> None:
-    """Drop warnings of Beam and TFDS that users cannot act on.
-
-    Beam warns that the client of a cloud is missing; TFDS warns about configurations that users name.
-    """
-    for name, beginning in (("", "apitools not found"), ("absl", "Using custom data configuration")):
-        logging.getLogger(name).addFilter(
-            lambda record, beginning=beginning: not record.getMessage().startswith(beginning)
-        )
+def quiet_tfds() -> None:
+    """Drop TFDS's warning about configurations that users name: they cannot act on it."""
+    beginning = "Using custom data configuration"
+    logging.getLogger("absl").addFilter(lambda record: not str(record.msg).startswith(beginning))
 
 
 def start_prefect_server() -> None:

@@ -18,7 +18,7 @@ from hyperbo_pipelines.histories.guess import MOST_LEVELS, distinct, guess_param
 from hyperbo_pipelines.histories.objective import guess_direction, guess_objective, is_result
 from hyperbo_pipelines.histories.statuses import guess_statuses
 from hyperbo_pipelines.histories.table import Options
-from hyperbo_pipelines.trials.rows import column_names, read_rows, suffix_of
+from hyperbo_pipelines.trials.rows import column_names, no_file, read_rows, suffix_of
 
 MOST_ROWS = 200_000
 _TASK = ("task", "task_name", "study", "study_name", "problem", "benchmark", "experiment", "dataset")
@@ -104,7 +104,7 @@ def draft_of_rows(paths: Sequence[Path], options: Options) -> SpaceDraft:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
-        raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
+        raise no_file(path)
     if not suffix_of(path):
         raise InvalidInputError("not a file of rows", where=str(path), fix="give JSON lines, CSV or Parquet")
     names = column_names(path) or ()

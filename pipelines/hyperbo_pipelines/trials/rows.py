@@ -43,6 +43,14 @@ def suffix_of(path: Path) -> str:
     return next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), "")
 
 
+def no_file(path: Path) -> InvalidInputError:
+    """The error for a path that is no file: there is nothing, or a folder."""
+    if path.is_dir():
+        fix = f"name its files, such as {path}/*.csv"
+        return InvalidInputError("this is a folder", where=str(path), fix=fix)
+    return InvalidInputError("there is no such file", where=str(path), fix="give files that exist")
+
+
 def column_names(path: Path) -> tuple[str, ...] | None:
     """The columns that a file declares for all rows; None for JSON lines, whose rows name their own.
 
@@ -211,7 +219,7 @@ def find_trial_files(paths: Sequence[Path], description: TrialsDescription) -> t
     by_name: dict[str, Path] = {}
     for path in paths:
         if not path.is_file():
-            raise InvalidInputError("no such file", where=str(path), fix="give files that exist")
+            raise no_file(path)
         require_kind(path)
         if path.name in by_name:
             raise InvalidInputError(

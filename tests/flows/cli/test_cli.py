@@ -126,7 +126,7 @@ def test_an_empty_data_folder_says_so(tmp_path):
         ),
         (
             ["data", "add", "own", "none.csv", "--space", "none.toml"],
-            "hyperbo: none.toml: there is no such space file; draft one: hyperbo data space",
+            "hyperbo: none.toml: there is no such space file; draft it: hyperbo data space none.csv ",
         ),
         (["data", "build", "--data", __file__], f"hyperbo: {__file__}: this is a file"),
         (["prior", "info", "nowhere"], "hyperbo: there is no prior 'nowhere', and no such folder"),

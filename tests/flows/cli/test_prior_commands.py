@@ -116,6 +116,7 @@ losses: 2 first, 0.333333 last
 largest_jitter: 1e-10
 seconds: 0.5
 code_version: 0.1.0+0123456789ab
+objective_range: none
 """
 
 

@@ -298,6 +298,7 @@ def test_the_objective_may_be_in_a_file(workplace: Workplace) -> None:
     )
 
 
+@pytest.mark.slow
 def test_other_parameters_and_those_that_are_held(
     workplace: Workplace, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -426,6 +426,7 @@ def test_a_method_that_is_trained_as_another_shares_its_priors(experiment):
         assert identity != plan.arms["H-NLL"].simulations[key]
 
 
+@pytest.mark.slow
 def test_arms_that_differ_in_their_decision_share_priors_and_runs_are_labelled(experiment, capsys):
     other = replace(H_NLL, decision=AcquisitionDecision("upper_confidence_bound"))
     arms = {"H-NLL PI": Arm(H_NLL), "H-NLL UCB": Arm(other), "H-NLL again": Arm(H_NLL)}
@@ -527,6 +528,7 @@ def test_the_losses_of_a_prior_are_those_of_all_its_runs(data_dir, tmp_path):
     assert dict(zip(losses["seed"], losses["value"], strict=True)) == {0: 0.0, 1: 0.0, 6: 1.5, 7: 1.5}
 
 
+@pytest.mark.slow
 def test_evaluations_of_several_machines_become_one(experiment, tmp_path):
     both = read(run(experiment))
     apart = [

@@ -135,6 +135,8 @@ def test_fewer_steps_are_those_of_adam():
     assert arms["H-NLL"].method.training == NLLTraining(7, steps_per_call=7)
     assert arms["FSBO"].method.training.steps == 7
     assert arms["H-EKL"].method.training == EKLTraining()
+    with pytest.raises(InvalidInputError, match="steps = 7 limits nothing: RFGP, Rand"):
+        arms_by_name(("RFGP", "Rand"), "pd1/mini:1.0.0", steps=7)
     assert arms_by_name(("H-NLL",), "pd1/mini:1.0.0", 700)["H-NLL"].method.training.steps_per_call == 100
     with pytest.raises(InvalidInputError, match="steps = 750; give a multiple of 100"):
         arms_by_name(("H-NLL",), "pd1/mini:1.0.0", steps=750)

@@ -101,7 +101,7 @@ def test_tasks_to_train_on_and_to_test_are_lists_of_names_and_patterns(tmp_path)
     ("old", "new", "message"),
     [
         ("[experiment]", "[experiment", "the file is not TOML"),
-        ("[experiment]", "[experiments]", "unknown key 'experiments'; did you mean 'experiment'"),
+        ("[experiment]", "[experiments]", "unknown key 'experiments' in line 1; did you mean 'experiment'"),
         ('[arms.Rand]\nmethod = "Rand"\n', "", "arms: the field is missing"),
         ('dataset = "pd1/mini:1.0.0"', "seeds = 1", "experiment.dataset: the field is missing"),
         (":1.0.0", "", "dataset 'pd1/mini' names no version"),

@@ -142,6 +142,7 @@ def test_a_prior_is_trained_on_trials_of_ones_own(own_version, tmp_path):
         train_prior(catalog, "own/stbo", reference, "STBO", data_dir=data)
 
 
+@pytest.mark.slow
 def test_training_says_why_and_what_the_prior_is_worth_and_info_shows_it_again(own_version, tmp_path):
     data, reference, _ = own_version
     catalog = tmp_path / "priors"

@@ -92,7 +92,7 @@ def test_the_source_of_a_base_is_part_of_the_identity_too(folder):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("H-NIL", InvalidInputError, "unknown method 'H-NIL'; use H-NLL, .*or <module>:<class>"),
+        ("H-NIL", InvalidInputError, "'H-NIL'; did you mean 'H-NLL'\\? use H-NLL, or <module>:<class>"),
         ("no_module_here:Own", NotAvailableError, "'no_module_here:Own' cannot be imported"),
         ("own_method:Missing", NotAvailableError, "'own_method:Missing' cannot be imported"),
         ("own_method:NoMethod", InvalidInputError, "'own_method:NoMethod' is not a method"),

@@ -175,6 +175,7 @@ def test_a_run_with_a_given_prior_is_the_one_whose_prior_was_pretrained_here(
     pd.testing.assert_frame_equal(given.records, own.records)
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_trials_of_one_run_and_continues_it(with_prior: OnlineComparison) -> None:
     compare_online(with_prior)
     options = ["--preset", "tiny", "--task", STUDY, "--out", with_prior.out, "--data", with_prior.data_dir]

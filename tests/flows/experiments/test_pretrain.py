@@ -126,6 +126,7 @@ def test_a_flow_that_was_killed_goes_on_from_the_last_checkpoint(
     assert list((experiment.runs / "checkpoints").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["of other code", "unreadable"])
 def test_a_checkpoint_that_cannot_be_used_is_no_obstacle(
     fault, uninterrupted, experiment, capsys, monkeypatch

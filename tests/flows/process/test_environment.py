@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hyperbo_flows.process.environment import prepare_jax, prepare_prefect, quiet_beam
+from hyperbo_flows.process.environment import prepare_jax, prepare_prefect, quiet_tfds
 
 SET_HERE = (
     "OPENBLAS_NUM_THREADS",
@@ -73,13 +74,15 @@ def test_prefect_is_embedded_and_calls_nobody(environment, tmp_path):
     assert seen.stdout.split() == ["False", "True", "None"]
 
 
-def test_only_beams_warning_is_dropped(caplog):
-    root = logging.getLogger()
-    filters = list(root.filters)
+def test_only_what_users_cannot_act_on_is_dropped(caplog):
+    importlib.import_module("hyperbo_pipelines")
+    absl = logging.getLogger("absl")
+    filters = list(absl.filters)
     try:
-        quiet_beam()
-        root.warning("apitools not found, and so on")
-        root.warning("something else")
+        quiet_tfds()
+        absl.warning("Using custom data configuration x")
+        logging.getLogger().warning("apitools not found, and so on")
+        absl.warning("something else")
     finally:
-        root.filters[:] = filters
+        absl.filters[:] = filters
     assert caplog.messages == ["something else"]

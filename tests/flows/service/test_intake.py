@@ -121,6 +121,7 @@ def test_a_fault_of_the_service_is_no_fault_of_its_files(service, tmp_path):
     assert take(service).published == ["trials/own:1.1.0"]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_still_being_written_is_left_for_later(service, tmp_path, monkeypatch):
     drop(tmp_path, "a.csv", 0, 10)
     drop(tmp_path, "b.csv", 10, 20)
@@ -136,6 +137,7 @@ def test_a_file_that_is_still_being_written_is_left_for_later(service, tmp_path,
     assert take(service).published == ["trials/own:1.1.0"]
 
 
+@pytest.mark.slow
 def test_a_service_of_an_archive_alone(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()

@@ -174,6 +174,7 @@ def test_every_method_proposes_points_of_its_own_for_each_run(label: str, learne
     np.testing.assert_array_equal(points, again)
 
 
+@pytest.mark.slow
 def test_fitting_is_the_pretraining_of_the_method_on_its_jobs() -> None:
     all_points = METHODS["H-NLL"]
     assert isinstance(all_points, Retrained)
@@ -185,6 +186,7 @@ def test_fitting_is_the_pretraining_of_the_method_on_its_jobs() -> None:
         np.testing.assert_array_equal(found, leaf)
 
 
+@pytest.mark.slow
 def test_a_method_that_is_nowhere_finite_says_so_by_its_score(learned: dict[str, Any]) -> None:
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), learned["STBO"])
     nothing = history_of(np.zeros((0, 2)), np.zeros(0))

@@ -55,6 +55,7 @@ def in_parts(iterations: int, tolerance: float | None = None) -> list[LBFGSState
     return states
 
 
+@pytest.mark.slow
 def test_a_minimisation_in_parts_is_that_in_one_to_the_last_bit(whole: tuple[np.ndarray, np.ndarray]) -> None:
     states, (_, at_once) = in_parts(7), in_parts(60)
     assert [int(state.done) for state in states] == [*range(0, 60, 7), 60]

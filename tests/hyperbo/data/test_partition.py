@@ -131,6 +131,7 @@ def test_cells_seen_by_enough_tasks_form_a_block_for_each_set_of_tasks() -> None
     np.testing.assert_allclose(blocks[1].y, [[1.0, 11.0, 21.0]], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ekl_trains_on_a_partition() -> None:
     data = data_of(blobs(1, 5), blobs(2, 9), blobs(3, 2))
     found = replace(data, blocks=partitioned_blocks(data, kmeans(all_inputs(data.tasks), 4, 0)))

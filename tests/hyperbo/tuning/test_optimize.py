@@ -143,10 +143,12 @@ def test_an_inactive_parameter_is_left_out_and_needs_a_default():
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from hyperbo.tuning.tuner import Tuner
 
+# A shell's background process ignores the signal, and so would this one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder, jobs = Path(sys.argv[1]), int(sys.argv[2])
 tuner = Tuner(folder / "prior", storage=f"sqlite:///{folder}/runs.db")
 

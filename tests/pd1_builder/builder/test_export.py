@@ -49,7 +49,7 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.skipif(HAS_TENSORFLOW, reason="TensorFlow is installed")
 def test_without_tensorflow_the_error_says_what_to_install(data_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(NotAvailableError, match=r"need TensorFlow; install hyperbo\[tensorflow\]"):
+    with pytest.raises(NotAvailableError, match=r"pip install .hyperbo-priors\[tensorflow\]"):
         export_tfrecord("pd1/mini:1.0.0", tmp_path / "out", data_dir)
     assert not (tmp_path / "out").exists()
 

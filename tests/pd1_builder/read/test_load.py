@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from synthetic_pd1 import TASKS, rows, write
 from version_folders import record, write_version
@@ -156,6 +157,13 @@ def test_one_task_alone_has_no_blocks_and_none_left_is_an_error(tmp_path: Path) 
     pd1_builder.build(version="2.0.0", raw=tmp_path / "raw", data_dir=tmp_path, parent="1.0.0")
     with pytest.raises(InvalidInputError, match="keeps no trial of any task"):
         pd1_builder.load("pd1/mini:2.0.0", data_dir=tmp_path, skip_empty_tasks=True)
+
+
+def test_a_frame_is_every_record_as_stored(built: Path, caplog: pytest.LogCaptureFixture) -> None:
+    frame = pd1_builder.load_frame("pd1/mini", data_dir=str(built))
+    assert "taken is the newest in the data folder, pd1/mini:1.0.0" in caplog.text
+    pd.testing.assert_frame_equal(frame, pd1_builder.load("pd1/mini:1.0.0", as_="dataframe", data_dir=built))
+    assert "load_frame" in dir(pd1_builder)
 
 
 def test_wrong_arguments(built: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_hash_tells_presets_apart(tmp_path):
     [
         ('"mlp"', '"resnet200"', "task[0].model: unknown name 'resnet200'"),
         ("steps = 4", "", "task[0].steps: the field is missing"),
-        ("seed = 1", "seed = 1\nsede = 2", "unknown key 'sede'; did you mean 'seed'?"),
+        ("seed = 1", "seed = 1\nsede = 2", "unknown key 'sede' in line "),
         ("phases = 1", "phases = 3", "phases: 3 is refused"),
         ("steps = 4", "steps = 4\ntraining_only = 4", "task[0].training_only: 4 is more than matched = 3"),
         ("steps = 4", "steps = 5", "task[0].steps: 5 is no multiple of evaluations = 2"),
@@ -81,5 +81,5 @@ def test_two_tasks_of_one_name_are_refused(tmp_path):
 
 
 def test_an_unknown_preset_names_those_there_are():
-    with pytest.raises(InvalidInputError, match="no preset 'huge'; use one of mini, tfds, tiny"):
+    with pytest.raises(InvalidInputError, match="no preset 'huge'; use mini, tfds, tiny"):
         load_preset("huge")

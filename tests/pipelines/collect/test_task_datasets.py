@@ -84,8 +84,8 @@ def test_small_digits_are_means_of_squares_and_large_ones_keep_the_classes():
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "river.datasets", None)
-    with pytest.raises(NotAvailableError, match="needs river: install the extra `collect`"):
+    monkeypatch.setitem(sys.modules, "river", None)
+    with pytest.raises(NotAvailableError, match=r"no module river; pip install .hyperbo-priors\[collect\]"):
         load_task_dataset("phishing")
 
 

@@ -134,7 +134,7 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 def test_an_absent_file_and_two_of_one_name_are_errors(tmp_path: Path) -> None:
     description = describe(tmp_path)
-    with pytest.raises(InvalidInputError, match=r"b\.jsonl: no such file"):
+    with pytest.raises(InvalidInputError, match=r"b\.jsonl: there is no such file"):
         find_trial_files([tmp_path / "b.jsonl"], description)
     (tmp_path / "again").mkdir()
     paths = [write_lines(folder / "a.jsonl", [row()]) for folder in (tmp_path, tmp_path / "again")]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
-import re
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +26,6 @@ with warnings.catch_warnings():
     from botorch.acquisition import LogExpectedImprovement
     from botorch.optim import optimize_acqf
 
-PAGE = Path(__file__).parents[4] / "docs" / "exporting-priors.md"
 PARITY = {"rtol": 1e-10, "atol": 1e-10}
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -98,13 +95,6 @@ def test_batches_new_observations_and_copies_are_those_of_any_model() -> None:
         np.testing.assert_allclose(found, expected, **PARITY)
         for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             assert torch.equal(copied.posterior(at).mean, model.posterior(at).mean)
-
-
-@pytest.mark.parametrize(
-    "code", re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-)
-def test_the_code_of_the_page_runs(code: str) -> None:
-    exec(compile(code, str(PAGE), "exec"), {})
 
 
 def test_nothing_is_fitted_and_the_acquisition_has_a_gradient() -> None:
