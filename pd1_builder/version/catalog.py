@@ -74,18 +74,18 @@ def version_folder(dataset: str, version: str, data_dir: StrPath | None = None) 
 
 
 def _check(dataset: str, version: str, reference: str) -> None:
-    named, at, number = dataset.partition("@")
+    named, at, number = str(dataset).partition("@")
     if at and DATASET.fullmatch(named):
         right = f"{named}:{number if VERSION.fullmatch(number) else '1.0.0'}"
         raise InvalidInputError(
             f"{reference!r} is no reference", fix=f"write it with a colon, such as {right}"
         )
-    if not DATASET.fullmatch(dataset):
+    if not DATASET.fullmatch(str(dataset)):
         raise InvalidInputError(
             f"{dataset!r} is no name of a dataset",
             fix="write <name>/<config> in small letters, digits and _, such as pd1/mini",
         )
-    if not VERSION.fullmatch(version):
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
         raise InvalidInputError(
             f"{version!r} is no version number",
             where=dataset,
@@ -159,6 +159,6 @@ def version_numbers(version: str) -> tuple[int, ...]:
     Raises:
       InvalidInputError: the version is not three numbers.
     """
-    if not VERSION.fullmatch(version):
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
         raise InvalidInputError(f"{version!r} is no version number", fix="write three numbers, such as 1.0.0")
     return tuple(int(part) for part in version.split("."))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64
 
 from hyperbo.evaluation.measures.comparisons import TIE_TOLERANCE
 from hyperbo.evaluation.measures.findings import WITHOUT_MODEL, number
@@ -150,11 +150,7 @@ def verdict_of(regrets: RunArray, metadata: EvaluationMetadata) -> Verdict | Non
     baselines = [method_of(metadata, label) in BASELINES for label in compared.methods]
     rivals = [row for row in range(1, len(baselines)) if baselines[row] and not baselines[0]]
     among_baselines = bool(rivals)
-    rivals = rivals or list(range(1, len(baselines)))
-    level = curves.mean(axis=(1, 2))
-    best = min(rivals, key=lambda row: level[row])
-    final = curves[:, :, -1].mean(axis=1)
-    last = min(rivals, key=lambda row: final[row])
+    best, last = _best_of(rivals or list(range(1, len(baselines))), curves)
     method, rival = compared.methods[0], compared.methods[best]
     own, other = curves[0], curves[best]
 
@@ -183,12 +179,18 @@ def verdict_of(regrets: RunArray, metadata: EvaluationMetadata) -> Verdict | Non
         _after(above),
         compared.iterations,
         pace_of(method, own, rival, other) if ahead else pace_of(rival, other, method, own),
-        pace_of(method, own, compared.methods[last], curves[last])
-        if final[last] < final[best] - TIE_TOLERANCE
-        else None,
+        None if last == best else pace_of(method, own, compared.methods[last], curves[last]),
         len(compared.tasks),
         len(regrets.tasks),
     )
+
+
+def _best_of(rivals: Sequence[int], curves: Float64[np.ndarray, "m n iterations"]) -> tuple[int, int]:
+    """The rows of lowest regret: in the mean over iterations, and after the last (the same in a tie)."""
+    level, final = curves.mean(axis=(1, 2)), curves[:, :, -1].mean(axis=1)
+    best = min(rivals, key=lambda row: level[row])
+    last = min(rivals, key=lambda row: final[row])
+    return best, last if final[last] < final[best] - TIE_TOLERANCE else best
 
 
 def spans_of(iterations: Sequence[int]) -> list[tuple[int, int]]:

@@ -109,6 +109,12 @@ def test_malformed_references(tmp_path: Path, reference: Any) -> None:
         find(reference, tmp_path)
 
 
+@pytest.mark.parametrize(("dataset", "version"), [("pd1/mini", 7), (3, "1.0.0")])
+def test_numbers_in_place_of_names_are_refused(dataset: Any, version: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"is no (version number|name of a dataset); write"):
+        version_folder(dataset, version)
+
+
 def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HYPERBO_DATA_DIR", str(tmp_path))
     assert version_folder("pd1/mini", "1.0.0") == tmp_path / "pd1/mini/1.0.0"
