@@ -37,7 +37,7 @@ def shown_trials(total: int) -> Iterator[ShowProgress]:
 
             def show(ended: int, said: str) -> None:
                 nonlocal latest
-                latest = f"{ended} of {total} trials, {said}"
+                latest = f"{ended} of {max(total, ended)} trials, {said}"
                 bars.update(bar, completed=ended, description=said)
 
             yield show
@@ -46,7 +46,7 @@ def shown_trials(total: int) -> Iterator[ShowProgress]:
 
         def show_line(ended: int, said: str) -> None:
             nonlocal latest, last
-            latest = f"{ended} of {total} trials, {said}"
+            latest = f"{ended} of {max(total, ended)} trials, {said}"
             if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
                 say(latest)
                 last = time.monotonic()

@@ -135,7 +135,7 @@ def test_an_empty_data_folder_says_so(tmp_path):
         (["evaluate", "nowhere.toml"], "hyperbo: nowhere.toml: "),
         (
             ["evaluate", "--method", "Random"],
-            "hyperbo: unknown method 'Random'; did you mean 'Rand'? use H-NLL, ",
+            "hyperbo: unknown method 'Random'; did you mean 'Rand'? use Rand, or ",
         ),
         (["evaluate", "--method", "Rand", "--dataset", "pd1/mini"], "hyperbo: dataset 'pd1/mini' names no"),
     ],
