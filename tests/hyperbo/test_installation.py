@@ -192,7 +192,12 @@ def test_another_project_of_our_name_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "hyperbo/__init__.py").write_text("__version__ = '1.0.3'\n")
     roots = (tmp_path, ROOT / "flows", ROOT / "pipelines", ROOT)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
-    command = [sys.executable, "-P", "-m", "hyperbo_flows", "--help"]
+    # An editable install finds modules that are not in the other project's folder; a wheel does not.
+    program = (
+        "import sys; sys.meta_path[:] = [each for each in sys.meta_path if 'Editable' not in repr(each)];"
+        "from hyperbo_flows.__main__ import main; main()"
+    )
+    command = [sys.executable, "-P", "-c", program, "--help"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     foreign = tmp_path / "hyperbo/__init__.py"
