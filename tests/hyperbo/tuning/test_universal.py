@@ -12,7 +12,7 @@ import hyperbo
 from hyperbo.data.choice import Choice
 from hyperbo.data.parameter import Condition, Parameter
 from hyperbo.data.search_space import SearchSpace
-from hyperbo.errors import InvalidInputError, VersionConflictError
+from hyperbo.errors import InvalidInputError, NotAvailableError, VersionConflictError
 from hyperbo.methods.universal.file import read_hyperprior
 from hyperbo.priors.names import SHIPPED
 from hyperbo.tuning import HyperBOSampler, Tuner, TuningTrial, universal_prior
@@ -129,13 +129,8 @@ def test_what_cannot_be_tuned_is_refused(prior: Any, space: Any, direction: str 
         # A text alone is a constant.
         assert Tuner(prior, {**SPACE, **space}, direction=direction).space["lr"].choices == ("wide",)
         return
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(NotAvailableError if prior == "universe" else InvalidInputError):
         Tuner(prior, space, direction=direction)
-
-
-def test_a_prior_of_its_own_keeps_its_direction() -> None:
-    with pytest.raises(InvalidInputError):
-        Tuner(hyperbo.load_prior("pd1-mini/h-ekl"), direction="maximize")
 
 
 def test_a_sampler_takes_the_universal_prior() -> None:

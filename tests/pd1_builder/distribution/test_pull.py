@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_named(published: Path, tmp_path: Path) ->
 
 
 def test_load_uses_no_network_unless_asked_to(tmp_path: Path) -> None:
-    with pytest.raises(NotAvailableError, match=r"or pull it: hyperbo data pull pd1/mini:1\.0\.0 --from"):
+    with pytest.raises(NotAvailableError, match=r"build it: hyperbo data build pd1/mini:1\.0\.0 --data"):
         pd1_builder.load("pd1/mini:1.0.0", data_dir=tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_an_unreadable_place_is_skipped(published: Path, tmp_path: Path) -> None
     # For gs:// a package is needed that is not installed.
     places = ["gs://bucket/data", tmp_path / "nothing", published]
     pull("pd1/mini:1.0.0", places, data_dir=tmp_path / "data")
-    with pytest.raises(NotAvailableError, match=r"gs://bucket/data: .*gcsfs"):
+    with pytest.raises(NotAvailableError, match=r"gs://bucket/data .*gcsfs"):
         pull("pd1/mini:1.1.0", places[:1], data_dir=tmp_path / "data")
 
 

@@ -134,6 +134,14 @@ def test_sql_finds_the_best_value_of_each_task(folder: Path, expected: dict[str,
         assert all(map(math.isfinite, best))
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hugging Face's cache tells local folders apart by less than their path."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+
+
 def test_hugging_face_datasets(folder: Path, expected: dict[str, Columns]) -> None:
     import datasets
 

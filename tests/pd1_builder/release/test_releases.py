@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tensorflow_datasets as tfds
+from hyperbo_pipelines.curate.parquet import without_nulls
 from synthetic_pd1 import rows, write
 
 import pd1_builder
@@ -66,7 +67,8 @@ def test_parquet_and_tfds_hold_the_same_records_bit_for_bit(built: Path) -> None
     folder = built / "pd1/mini/1.0.0"
     manifest = read_manifest(folder)
     builder = tfds.builder_from_directory(str(folder))
-    of_parquet = {split: pq.read_table(folder / f"{split}.parquet") for split in manifest.counts}
+    files = {split: folder / f"{split}.parquet" for split in manifest.counts}
+    of_parquet = {split: without_nulls(pq.read_table(file)) for split, file in files.items()}
     identity = declared(manifest.space, manifest.parameters)
     assert content_hash(identity, {s: [t] for s, t in of_parquet.items()}) == manifest.content_hash
     for split, table in of_parquet.items():
@@ -260,5 +262,5 @@ def test_only_what_the_archive_holds_is_made_of_it(tmp_path: Path) -> None:
 
 def test_a_data_folder_that_cannot_be_used_is_named(raw_release: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(HyperBOError, match=r"pd1/mini:1\.0\.0: cannot be written: .*file"):
+    with pytest.raises(HyperBOError, match=r"this is a file; name the folder of versions"):
         pd1_builder.build(raw=raw_release, data_dir=tmp_path / "file")

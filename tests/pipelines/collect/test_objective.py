@@ -66,7 +66,5 @@ def test_its_rows_are_trials_of_the_raw_layout(task: PresetTask) -> None:
 
 
 def test_an_unknown_task_is_named_with_those_there_are() -> None:
-    with pytest.raises(
-        InvalidInputError, match="preset 'tiny': no task 'digits'; use one of digits_simple_c"
-    ):
+    with pytest.raises(InvalidInputError, match="preset 'tiny': no task 'digits'; use digits_simple_c"):
         PresetTask(TINY, "digits", 1, "online")

@@ -109,5 +109,5 @@ def test_a_task_dataset_is_the_same_each_time(name):
 
 
 def test_an_unknown_task_dataset_is_refused():
-    with pytest.raises(InvalidInputError, match="unknown task dataset 'imagenet'; use one of digits"):
+    with pytest.raises(InvalidInputError, match="'imagenet'; did you mean 'image_segments'"):
         load_task_dataset("imagenet")

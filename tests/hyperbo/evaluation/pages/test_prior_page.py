@@ -151,8 +151,8 @@ def test_the_command_explains_a_prior_by_its_name(tmp_path):
     assert "The first." in text
     failed = CliRunner().invoke(app, ["prior", "explain", "no/line", "--out", str(out), "--catalog", catalog])
     assert failed.exit_code == 1
-    assert failed.stderr.startswith("hyperbo: no prior no/line")
-    assert "own/line, pd1-mini/h-ekl" in failed.stderr
+    assert failed.stderr.startswith("hyperbo: there is no prior 'no/line'")
+    assert "did you mean own/line?" in failed.stderr
 
 
 @st.composite
