@@ -62,9 +62,8 @@ def raw_folder(dataset: str, version: str, data_dir: StrPath | None) -> Path:
         return folder
     if dataset.startswith("pd1/mini"):
         raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}; build the newest that has some: "
-            f"hyperbo data build {dataset}:{newest_shipped(dataset)}; or give a folder of raw files, as "
-            "hyperbo collect writes it, by --raw (in Python: raw=)"
+            f"no raw files are shipped for {dataset}:{version}; {how_to_make(dataset, version)}; or give a folder "
+            "of raw files, as hyperbo collect writes it, by --raw (in Python: raw=)"
         )
     require_extras("build", purpose="a download")
     import tensorflow_datasets as tfds
