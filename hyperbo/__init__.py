@@ -11,7 +11,7 @@ if not (3, 11) <= sys.version_info < (3, 13):
         f"Python 3.11 or 3.12 is needed, and this is {sys.version.split()[0]}; install it with one of these"
     )
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.names import load_prior

@@ -6,7 +6,7 @@ TensorFlow, nor anything else of the `build` extra. Only building does.
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.bo_runs.recipe import record_runs

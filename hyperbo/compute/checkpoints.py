@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hyperbo.errors import InvalidInputError, VersionConflictError, require_positive
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 
 
 def checkpoints_available() -> bool:

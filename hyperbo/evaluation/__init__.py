@@ -6,7 +6,7 @@ HTML), `prior` (what the page of a prior shows).
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.evaluation.figures.diagnostics import heat_map, study_figure

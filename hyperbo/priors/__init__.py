@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.catalog import add_prior, hold_back, promote, roll_back

@@ -1,6 +1,6 @@
-"""Files: atomic writes, staging, the version of the code, values checked by their types, printable text.
+"""Files: atomic writes, staging, the code and extras that are installed, checked values, printable text.
 
-Import further functions from the modules `code_version`, `printable` and `validation`.
+Import further functions from the modules `code_version`, `installation`, `printable` and `validation`.
 """
 
 from hyperbo.storage.atomic import fsync, user_folder, write_atomically

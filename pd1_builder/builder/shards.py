@@ -23,8 +23,8 @@ from tensorflow_datasets.core.splits import SplitDict
 from tensorflow_datasets.core.writer import ExampleWriter
 
 from hyperbo.errors import HyperBOError, InvalidInputError
-from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import write_atomically
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
 from pd1_builder.builder.features import serialized

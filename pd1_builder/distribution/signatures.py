@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.printable import printable
 
 PASSWORD_VARIABLE = "HYPERBO_SIGNING_PASSWORD"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError, UnreachableError, VersionConflictError
-from hyperbo.installation import require_extras
 from hyperbo.storage.atomic import fsync
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.staging import lock
 from pd1_builder.distribution.places import MissingError, Opened
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.release.build_version import build, build_from_recipe

@@ -11,8 +11,8 @@ from pathlib import Path
 from hyperbo_pipelines.run.execution import Execution
 
 from hyperbo.errors import InvalidInputError, VersionConflictError
-from hyperbo.installation import require_extras
 from hyperbo.storage.code_version import CURATION, code_version
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.paths import StrPath, as_path
 from hyperbo.storage.staging import lock, publish, stage
 from pd1_builder.builder.recipe import Recipe

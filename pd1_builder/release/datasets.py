@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.paths import StrPath
 from hyperbo.storage.validation import suggestion
 from pd1_builder.builder.recipe import Recipe
@@ -15,7 +15,7 @@ from pd1_builder.hpob.recipe import hpob_recipe
 from pd1_builder.pd1.recipe import pd1_recipe
 from pd1_builder.release.archives import HPOB_ARCHIVE, PD1_ARCHIVE, fetch
 from pd1_builder.version.catalog import data_folder
-from pd1_builder.version.makeable import DATASETS, how_to_make, newest_shipped, shipped_raw
+from pd1_builder.version.makeable import DATASETS, how_to_make, shipped_raw
 
 if TYPE_CHECKING:
     from pd1_builder.builder.curated_builder import CuratedBuilder
@@ -62,8 +62,8 @@ def raw_folder(dataset: str, version: str, data_dir: StrPath | None) -> Path:
         return folder
     if dataset.startswith("pd1/mini"):
         raise NotAvailableError(
-            f"no raw files are shipped for {dataset}:{version}; {how_to_make(dataset, version)}; or give a folder "
-            "of raw files, as hyperbo collect writes it, by --raw (in Python: raw=)"
+            f"no raw files are shipped for {dataset}:{version}; {how_to_make(dataset, version)}; or give a "
+            "folder of raw files, as hyperbo collect writes it, by --raw (in Python: raw=)"
         )
     require_extras("build", purpose="a download")
     import tensorflow_datasets as tfds

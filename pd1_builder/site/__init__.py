@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach, require_extras
+from hyperbo.storage.installation import attach, require_extras
 
 if TYPE_CHECKING:
     from pd1_builder.site.write import write_site

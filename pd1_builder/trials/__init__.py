@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from pd1_builder.trials.recipe import trials_recipe

@@ -27,7 +27,7 @@ from packaging.metadata import Metadata
 from synthetic_pd1 import write_release
 
 from docs.reference import FLOORS
-from hyperbo.installation import DISTRIBUTION, install_command
+from hyperbo.storage.installation import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -281,7 +281,9 @@ def test_the_command_of_a_hint_installs_what_is_missing(base: Installed) -> None
     python = base.environment / "bin" / "python"
     subprocess.run([UV, "pip", "install", "--quiet", "--python", python, name], check=True, timeout=280)
     base.run(
-        "python", "-c", "from hyperbo.installation import require_extras; require_extras('sign', purpose='x')"
+        "python",
+        "-c",
+        "from hyperbo.storage.installation import require_extras; require_extras('sign', purpose='x')",
     )
 
 

@@ -63,7 +63,7 @@ NOT_NUMERIC = (
     "hyperbo_flows.experiments.work",
     "hyperbo_flows.process",
     "hyperbo.errors",
-    "hyperbo.installation",
+    "hyperbo.storage.installation",
     "hyperbo.evaluation.records",
     "hyperbo.storage",
     "pd1_builder.version",

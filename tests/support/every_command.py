@@ -93,7 +93,7 @@ def run(command: str, data: str) -> dict[str, Any]:
 def main(data: str, only: str = "") -> None:
     """Run all commands, or one of them with its own extras only."""
     if only:
-        from hyperbo.installation import EXTRA_MODULES
+        from hyperbo.storage.installation import EXTRA_MODULES
 
         allowed = {module for extra in COMMANDS[only][1] for module in EXTRA_MODULES[extra]}
         hidden = {module for modules in EXTRA_MODULES.values() for module in modules} - allowed

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.arena.bundle import Bundle, read_bundle, write_bundle

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, failure_lines
 from hyperbo_flows.cli.options import DataDir, Runs, optional
 from hyperbo_flows.process.environment import prepare_process

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo.storage.printable import printable
 from hyperbo_flows.cli.options import (
     BeamArguments,

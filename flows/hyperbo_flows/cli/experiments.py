@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.jobs import command_line, run_chain, start
 from hyperbo_flows.cli.options import (
     DataDir,

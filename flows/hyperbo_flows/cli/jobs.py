@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.process.progress import say
 
 if TYPE_CHECKING:

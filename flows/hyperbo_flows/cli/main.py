@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from hyperbo import __version__
 from hyperbo.errors import HyperBOError
-from hyperbo.installation import DISTRIBUTION, check_environment, missing_extra, require_extras
+from hyperbo.storage.installation import DISTRIBUTION, check_environment, missing_extra, require_extras
 from hyperbo.storage.printable import printable
 from hyperbo_flows.cli import experiments as study_commands
 from hyperbo_flows.cli import tune as tune_commands

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.completion import prior_names
 from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Steps, optional

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.options import optional
 from hyperbo_flows.process.environment import prepare_prefect, prepare_process, start_prefect_server
 

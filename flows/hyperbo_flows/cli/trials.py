@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.options import (
     BeamArguments,
     DataDir,

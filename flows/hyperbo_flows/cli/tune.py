@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.cli.completion import prior_names
 from hyperbo_flows.cli.jobs import start
 from hyperbo_flows.cli.options import DataDir, Seeds, Settings, Steps, optional, refuse_given

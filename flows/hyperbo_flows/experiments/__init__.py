@@ -5,7 +5,7 @@ The steps are functions of modules of the same name: `pretrain`, `evaluate`, `re
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_flows.experiments.arms import arms_by_name

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hyperbo.errors import InvalidInputError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_flows.experiments.work import Failures, Part, Runner
 from hyperbo_flows.service.artifacts import shown_progress
 

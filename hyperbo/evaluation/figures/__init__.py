@@ -1,5 +1,5 @@
 """Figures of evaluations and priors, as SVG."""
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 
 require_extras("report", purpose="a figure")

@@ -6,7 +6,7 @@ A prior speaks of inputs in the unit cube and of values to be maximised. `inputs
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo.priors.export.models import GPyTorchPrior, to_botorch, to_gpytorch

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from hyperbo.errors import InvalidInputError
 from hyperbo.gp.moments import as_observations
-from hyperbo.installation import require_extras
 from hyperbo.priors.export.units import loaded
 from hyperbo.priors.file import Prior
+from hyperbo.storage.installation import require_extras
 
 
 class GPyTorchPrior(NamedTuple):

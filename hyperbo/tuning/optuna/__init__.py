@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach, require_extras
+from hyperbo.storage.installation import attach, require_extras
 
 if TYPE_CHECKING:
     from hyperbo.tuning.optuna.sampler import HyperBOSampler

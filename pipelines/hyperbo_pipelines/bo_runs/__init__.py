@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 from hyperbo_pipelines.bo_runs.evaluation import EvaluationFiles, bo_runs_layout, find_evaluation_files
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 from hyperbo_pipelines.curate.columns import Column
 from hyperbo_pipelines.curate.elements import RawFile, Reject
 from hyperbo_pipelines.curate.layout import Layout

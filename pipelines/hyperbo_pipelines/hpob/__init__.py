@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 from hyperbo_pipelines.hpob.layout import SpaceDescription, read_descriptors
 from hyperbo_pipelines.hpob.raw_files import HpobFiles, find_hpob_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 from hyperbo_pipelines.pd1.layout import describe_raw_files, find_raw_files, pd1_layout
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hyperbo.installation import attach
+from hyperbo.storage.installation import attach
 
 if TYPE_CHECKING:
     from hyperbo_pipelines.trials.description import TrialsDescription

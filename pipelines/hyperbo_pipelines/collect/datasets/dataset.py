@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 
 InputKind = Literal["image", "table", "tokens", "sequence"]
 SPLIT_SEED = 20240501

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from hyperbo.data.warping import Direction
 from hyperbo.errors import InvalidInputError, NotAvailableError
-from hyperbo.installation import require_extras
+from hyperbo.storage.installation import require_extras
 from hyperbo_pipelines.histories.draft import ParameterDraft
 from hyperbo_pipelines.histories.files import MOST_RUNS, name_text, number
 from hyperbo_pipelines.histories.guess import guess_role

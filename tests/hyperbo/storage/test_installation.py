@@ -17,9 +17,9 @@ import pytest
 
 import hyperbo
 import pd1_builder
-from hyperbo import installation
 from hyperbo.errors import MissingExtraError, NotAvailableError
-from hyperbo.installation import (
+from hyperbo.storage import installation
+from hyperbo.storage.installation import (
     DISTRIBUTION,
     EXTRA_MODULES,
     check_environment,
@@ -28,7 +28,7 @@ from hyperbo.installation import (
     require_extras,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = [
     path
@@ -56,7 +56,7 @@ def test_the_name_is_that_of_the_project_and_is_written_once() -> None:
         if f"{DISTRIBUTION}[" in node.value or "hyperbo[" in node.value
     }
     # Its docstring shows a command.
-    assert naming == {"hyperbo/installation.py"}
+    assert naming == {"hyperbo/storage/installation.py"}
 
 
 def test_the_extras_are_those_of_the_project_and_bring_the_modules() -> None:
